@@ -1,0 +1,49 @@
+"""A run's summary: every experiment's figures, and a verdict on every claim. Pure: from the stored run alone."""
+
+from __future__ import annotations
+
+from rig import config
+from rig.claims import CLAIMS
+from rig.config import Profile
+from rig.experiments import REGISTRY
+from rig.frames import Run
+from rig.records import SCHEMA, Metric, MetricOutcome, Summary, Verdict, VerdictOutcome
+
+
+def profile_of(run: Run) -> Profile:
+    """The profile that the run was made with. ProfileError where this version knows it no longer."""
+    return config.resolve(run.manifest.plan.profile, "in manifest.json")
+
+
+def summarise(run: Run) -> Summary:
+    """Figures and verdicts of a run."""
+    profile = profile_of(run)
+    metrics: list[Metric] = []
+    verdicts: dict[str, Verdict] = {}
+    for name in profile.experiments:
+        found = REGISTRY[name].figures(run, config.options(profile, name))
+        metrics += found
+        verdicts |= {verdict.claim: verdict for verdict in REGISTRY[name].verdicts(found)}
+    rest = {claim: _not_tested(claim) for claim in CLAIMS if claim not in verdicts}
+    ordered = [(verdicts | rest)[claim] for claim in CLAIMS]
+    return Summary(schema=SCHEMA, metrics=tuple(metrics), verdicts=tuple(ordered))
+
+
+def missing(summary: Summary) -> list[Metric]:
+    """Figures without a value that should have one; what is not supported here is not missing."""
+    return [metric for metric in summary.metrics if metric.outcome is MetricOutcome.failed]
+
+
+def imprecise(summary: Summary, precision: float) -> list[Metric]:
+    """Per-dispatch figures whose relative half-interval is above `precision`, or which are unresolved."""
+    return [
+        metric
+        for metric in summary.metrics
+        if metric.metric.endswith(".per_dispatch_us")
+        and metric.outcome in (MetricOutcome.ok, MetricOutcome.unresolved)
+        and (metric.outcome is MetricOutcome.unresolved or (metric.half_width or 0) > precision)
+    ]
+
+
+def _not_tested(claim: str) -> Verdict:
+    return Verdict(claim=claim, outcome=VerdictOutcome.not_tested, statement="no experiment of this run tests it")

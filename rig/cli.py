@@ -1,0 +1,188 @@
+"""The command line: verbs, progress, exit codes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from rig import __version__, config, doctor, frames, store
+from rig.browsers import find
+from rig.browsers import flags as browser_flags
+from rig.browsers.flags import AdapterAsked
+from rig.executors.chromium import ChromiumExecutor
+from rig.experiments import REGISTRY
+from rig.measure import Exit, measure, render
+from rig.publish import publish as publish_run
+from rig.report import words
+
+app = typer.Typer(
+    help="What a WebGPU dispatch costs in a real browser, and how sure that is.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+out = Console(highlight=False, soft_wrap=True)
+err = Console(highlight=False, soft_wrap=True, stderr=True)
+
+Browser = Annotated[str, typer.Option("--browser", help="A path, 'system' or 'playwright'.", metavar="NAME|PATH")]
+Adapter = Annotated[AdapterAsked, typer.Option("--adapter", help="Which adapter to ask for.")]
+Hardware = Annotated[bool, typer.Option("--require-hardware", help="Same as --adapter hardware: exit 5 without a GPU.")]
+Flags = Annotated[list[str] | None, typer.Option("--flag", help="One more flag for the browser.", metavar="FLAG")]
+
+
+def main() -> None:
+    """The entry point of the command `rig`."""
+    for stream in (sys.stdout, sys.stderr):
+        # An adapter may have any name; the locale must not decide whether it can be printed.
+        stream.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
+    app()
+
+
+@app.command()
+def run(
+    experiments: Annotated[
+        list[str] | None, typer.Argument(help="Which experiments; all of the profile's if none.")
+    ] = None,
+    profile: Annotated[str, typer.Option(help="A profile's name, or a TOML file.", metavar="NAME|FILE")] = "quick",
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", help="Override, e.g. sequential.blocks=5.", metavar="K=V")
+    ] = None,
+    browser: Browser = "",
+    adapter: Adapter = AdapterAsked.any,
+    require_hardware: Hardware = False,
+    precision: Annotated[float | None, typer.Option(help="Relative half-interval demanded: exit 4 if missed.")] = None,
+    flag: Flags = None,
+    out_: Annotated[
+        Path | None, typer.Option("--out", help="Where the run goes; default runs/<UTC>-<profile>.")
+    ] = None,
+    replace: Annotated[bool, typer.Option(help="A run already at --out is kept beside it, as OUT.previous.")] = False,
+) -> None:
+    """Measure, and write a run with its report."""
+    asked = AdapterAsked.hardware if require_hardware else adapter
+    try:
+        overrides = [*(sets or []), *([f"precision={precision}"] if precision is not None else [])]
+        chosen = config.load(profile, experiments or (), overrides)
+        place = out_ or Path(os.environ.get("RIG_RUNS", "runs")) / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{chosen.name}"
+        _make_room(place, replace)
+    except (config.ProfileError, store.StoreError) as error:
+        raise _fail(Exit.usage, str(error)) from None
+    executor = _chromium(browser, asked, tuple(flag or ()))
+    try:
+        code, why = measure(
+            *(chosen, executor, place, ("rig", *sys.argv[1:])),
+            asked=asked,
+            demand_precision=precision is not None,
+            progress=lambda text: err.print(escape(text)),
+        )
+    except store.StoreError as error:
+        raise _fail(Exit.usage, str(error)) from None
+    except KeyboardInterrupt:
+        raise _fail(Exit.no_result, f"interrupted; what was measured is in {place}") from None
+    finally:
+        executor.close()
+    _tell(place)
+    if code is not Exit.fine:
+        raise _fail(code, why)
+    err.print(escape(f"finished: {why}"))
+
+
+@app.command()
+def report(run: Annotated[Path, typer.Argument(help="A run directory.")]) -> None:
+    """Compute a stored run's summary and report again; no browser needed."""
+    try:
+        render(run)
+    except (store.StoreError, config.ProfileError) as error:
+        raise _fail(Exit.usage, str(error)) from None
+    _tell(run)
+
+
+@app.command()
+def publish(
+    run: Annotated[Path, typer.Argument(help="A run directory.")],
+    name: Annotated[str, typer.Argument(help="Its name under reports/.")],
+    to: Annotated[Path, typer.Option(help="Where published runs live.")] = Path("reports"),
+) -> None:
+    """Copy a run, its samples packed, to reports/NAME: at most 3 MB, fit to be committed."""
+    try:
+        place = publish_run(run, to / name)
+    except (store.StoreError, config.ProfileError) as error:
+        raise _fail(Exit.usage, str(error)) from None
+    out.print(escape(f"published: {place}"))
+
+
+@app.command("doctor")
+def doctor_(
+    browser: Browser = "", adapter: Adapter = AdapterAsked.any, require_hardware: Hardware = False, flag: Flags = None
+) -> None:
+    """Examine the chain from the browser to the timer, link by link."""
+    asked = AdapterAsked.hardware if require_hardware else adapter
+    findings = []
+    for finding in doctor.examine(browser, asked, tuple(flag or ())):
+        findings.append(finding)
+        mend = f"; to mend it: {finding.mend}" if finding.mend else ""
+        out.print(escape(f"{finding.state:5}  {finding.link}: {finding.found}{mend}"))
+    wrong = [finding.link for finding in findings if finding.state is doctor.State.wrong]
+    if asked is AdapterAsked.hardware and wrong == ["adapter"]:
+        raise _fail(Exit.software_refused, "no hardware adapter")
+    if wrong:
+        raise _fail(Exit.no_result, f"wrong: {', '.join(wrong)}")
+
+
+@app.command()
+def experiments() -> None:
+    """List the experiments."""
+    for experiment in REGISTRY.values():
+        out.print(escape(f"{experiment.id:12} {experiment.line}"))
+
+
+@app.command()
+def profiles() -> None:
+    """List the profiles that come with the rig."""
+    for name in config.names():
+        profile = config.load(name)
+        out.print(escape(f"{name:12} {profile.budget_s:g} s: {', '.join(profile.experiments)}"))
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    out.print(__version__)
+
+
+def _chromium(browser: str, asked: AdapterAsked, extra: tuple[str, ...]) -> ChromiumExecutor:
+    try:
+        return ChromiumExecutor(find.find(browser), browser_flags.flags(asked, extra))
+    except find.BrowserMissing as error:
+        raise _fail(Exit.no_result, str(error)) from None
+
+
+def _make_room(place: Path, replace: bool) -> None:
+    """Moves a run that is already at `place` aside, if told to."""
+    if not replace or not store.is_run(place):
+        return
+    previous = place.with_name(place.name + ".previous")
+    try:
+        shutil.rmtree(previous, ignore_errors=True)
+        place.rename(previous)
+    except OSError as error:
+        raise store.StoreError(f"can't move {place} aside: {error.strerror or error}") from None
+
+
+def _tell(run: Path) -> None:
+    for sentence in words.headline(frames.read(run), store.read_summary(run)):
+        out.print(escape(sentence))
+    out.print(escape(f"report: {run / store.REPORT}"))
+
+
+def _fail(code: Exit, why: str) -> typer.Exit:
+    err.print(escape(f"rig: {why}"))
+    return typer.Exit(code)

@@ -1,0 +1,126 @@
+"""A profile, from TOML and from --set, as validated frozen records. Each bad value gets one line with its place."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from rig.experiments import REGISTRY
+from rig.experiments.base import Options
+from rig.records import Name, Positive, Record
+
+T = TypeVar("T")
+
+_PROFILES = Path(__file__).resolve().parent / "profiles"
+
+
+class ProfileError(Exception):
+    """What is wrong with a profile, in one line that names the place."""
+
+
+class Launches(Record, frozen=True):
+    """`looks`: launch counts after which the run may stop."""
+
+    looks: Annotated[tuple[Positive, ...], msgspec.Meta(min_length=1)]
+
+
+class Profile(Record, frozen=True):
+    """`precision`: relative half-interval aimed at; without it the budget decides. `options`: by experiment id."""
+
+    name: Name
+    seed: Annotated[int, msgspec.Meta(ge=0)]
+    budget_s: Annotated[float, msgspec.Meta(gt=0)]
+    launches: Launches
+    experiments: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)]
+    precision: Annotated[float, msgspec.Meta(gt=0, lt=1)] | None = None
+    options: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+def names() -> list[str]:
+    """The profiles that come with the rig."""
+    return sorted(path.stem for path in _PROFILES.glob("*.toml"))
+
+
+def load(profile: str, experiments: Iterable[str] = (), sets: Iterable[str] = ()) -> Profile:
+    """The profile named `profile` (or the TOML file at that path) with its overrides.
+
+    `experiments` replaces the profile's own list; each of `sets` is `key=value` or `experiment.key=value`, the value in
+    TOML (a bare word is taken as a string). ProfileError on anything unknown or out of range.
+    """
+    path = _find(profile)
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ProfileError(f"profile {path}: {error}") from None
+    for assignment in sets:
+        _assign(data, assignment)
+    if experiments := list(experiments):
+        data["experiments"] = experiments
+    return resolve(data, str(profile))
+
+
+def resolve(data: dict[str, Any], where: str) -> Profile:
+    """A profile from plain data, the options of all its experiments spelled out."""
+    head = {key: value for key, value in data.items() if key not in REGISTRY and key != "options"}
+    given = data.get("options", {}) | {key: value for key, value in data.items() if key in REGISTRY}
+    profile = _convert(head, Profile, f"profile {where}")
+    looks = profile.launches.looks
+    if list(looks) != sorted(set(looks)):
+        raise ProfileError(f"profile {where}: launches.looks: {list(looks)} does not rise")
+    for name in (*profile.experiments, *given):
+        if name not in REGISTRY:
+            raise ProfileError(f"profile {where}: unknown experiment '{name}' (there are {', '.join(REGISTRY)})")
+    options = {
+        name: _convert(given.get(name, {}), REGISTRY[name].options, f"profile {where}: {name}")
+        for name in dict.fromkeys(profile.experiments)
+    }
+    for name, value in options.items():
+        try:
+            REGISTRY[name].cells(value)
+        except ValueError as error:
+            raise ProfileError(f"profile {where}: {name}: {error}") from None
+    return msgspec.structs.replace(profile, experiments=tuple(options), options=options)
+
+
+def options(profile: Profile, experiment: str) -> Options:
+    """The options of one experiment of a resolved profile."""
+    value = profile.options[experiment]
+    assert isinstance(value, Options)
+    return value
+
+
+def _find(profile: str) -> Path:
+    if profile in names():
+        return _PROFILES / f"{profile}.toml"
+    if Path(profile).is_file():
+        return Path(profile)
+    raise ProfileError(f"no profile '{profile}': neither a file nor one of {', '.join(names())}")
+
+
+def _assign(data: dict[str, Any], assignment: str) -> None:
+    key, equals, text = assignment.partition("=")
+    if not equals or not key.strip():
+        raise ProfileError(f"--set {assignment}: not of the form key=value")
+    *tables, last = key.strip().split(".")
+    for table in tables:
+        data = data.setdefault(table, {})
+        if not isinstance(data, dict):
+            raise ProfileError(f"--set {assignment}: {table} is not a table")
+    try:
+        data[last] = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        data[last] = text
+
+
+def _convert(data: object, kind: type[T], where: str) -> T:
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        what, _, place = str(error).partition(" - at ")
+        place = re.sub(r"^`?\$\.?|`$", "", place)
+        raise ProfileError(f"{where}: {place + ': ' if place else ''}{what}") from None

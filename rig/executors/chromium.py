@@ -1,0 +1,322 @@
+"""Runs programs in a headless Chromium, through the harness page.
+
+Playwright's `evaluate` has no timeout of its own, so every call runs on a private event loop under a deadline. When
+that passes, or the page dies, the session is over, and closing it kills the browser's whole process tree.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.metadata
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+import psutil
+from playwright.async_api import Browser as PlaywrightBrowser
+from playwright.async_api import Error as PlaywrightError
+from playwright.async_api import Page, Playwright, async_playwright
+
+from rig import page as page_server
+from rig.browsers import flags as browser_flags
+from rig.browsers.find import Browser, identify
+from rig.executors.base import ExecutorFault, Timing
+from rig.programs.fill import NUMPY, Array
+from rig.records import Adapter, Build, Clock, Outcome, Policy, Program, Record, encode
+
+T = TypeVar("T")
+
+LAUNCH_LIMIT_S = 60.0
+CALL_LIMIT_S = 30.0
+GPU_LIMIT_S = 20.0
+CLOSE_LIMIT_S = 5.0
+
+_SOFTWARE_MARKS = ("swiftshader", "llvmpipe", "lavapipe", "basic render")
+
+
+class Fault(Record, frozen=True):
+    outcome: Outcome
+    detail: str
+
+
+class Reply(Record, frozen=True):
+    """What rig.call answers: one of the two."""
+
+    ok: msgspec.Raw = msgspec.Raw(b"")
+    fault: Fault | None = None
+
+
+class Surroundings(Record, frozen=True):
+    secure: bool
+    isolated: bool
+    visibility: str
+    has_api: bool
+    tick_us: float
+
+
+class PageAdapter(Record, frozen=True):
+    vendor: str
+    architecture: str
+    device: str
+    description: str
+    is_fallback: bool | None
+    features: tuple[str, ...]
+    limits: dict[str, int]
+    enabled: tuple[str, ...]
+    granted: dict[str, int]
+
+
+class Opened(Record, frozen=True):
+    adapter: PageAdapter
+    has_span: bool
+
+
+class Outputs(Record, frozen=True):
+    issued: int
+    values: dict[str, list[float]]
+
+
+class ChromiumExecutor:
+    """Launches one build of Chromium, again and again, with the same flags."""
+
+    name = "chromium"
+
+    def __init__(self, browser: Browser, flags: tuple[str, ...], *, isolated: bool = True) -> None:
+        self.browser = browser
+        self._flags = flags
+        self._loop = asyncio.new_event_loop()
+        self._driver: Playwright | None = None
+        self._serving = contextlib.ExitStack()
+        self._url = self._serving.enter_context(page_server.serve(isolated=isolated))
+
+    @property
+    def build_id(self) -> str:
+        return self.browser.id
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        return self._flags
+
+    def launch(self, limits: dict[str, int]) -> ChromiumSession:
+        """ExecutorFault: the browser does not start, is not the build it was, or has no WebGPU device."""
+        session = self.browse()
+        try:
+            session.open(limits)
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    def browse(self) -> ChromiumSession:
+        """A browser with the harness page in it, before anything of WebGPU is asked for."""
+        now = identify(self.browser.path) if self._changed() else self.browser
+        if now.id != self.browser.id:
+            raise ExecutorFault(Outcome.crashed, f"the browser changed during the run: {self.browser.id}, now {now.id}")
+        if self._driver is None:
+            self._driver = self._loop.run_until_complete(async_playwright().start())
+        session = ChromiumSession(self._loop, self.browser)
+        try:
+            session.start(self._driver, self._flags, self._url)
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    def close(self) -> None:
+        if self._driver is not None:
+            with contextlib.suppress(PlaywrightError):
+                self._loop.run_until_complete(self._driver.stop())
+            self._driver = None
+        self._serving.close()
+        self._loop.close()
+
+    def _changed(self) -> bool:
+        """A cheap look: hashing some 200 MB before every launch would disturb it."""
+        stat = self.browser.path.stat()
+        return (stat.st_size, stat.st_mtime_ns) != self.browser.stamp
+
+
+class ChromiumSession:
+    """One browser process with the harness page open in it."""
+
+    build: Build
+    adapter: Adapter
+    clock: Clock
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, browser: Browser) -> None:
+        self._loop = loop
+        self._browser = browser
+        self._process: PlaywrightBrowser | None = None
+        self._page: Page | None = None
+        self._renderer = self._driver_name = ""
+        self.pid = 0
+        self.has_api = False
+
+    # --- start and end ---
+
+    def start(self, driver: Playwright, flags: tuple[str, ...], url: str) -> None:
+        """Starts the browser and loads the page; sets `build` and `clock`."""
+        in_sandbox, _ = browser_flags.sandbox()
+        self._process = self._run(
+            driver.chromium.launch(
+                executable_path=self._browser.path, headless=True, args=list(flags), chromium_sandbox=in_sandbox
+            ),
+            LAUNCH_LIMIT_S,
+        )
+        self._renderer, self._driver_name = self._run(self._system_info(self._process), CALL_LIMIT_S)
+        self.build = Build(
+            flavour=self._browser.flavour,
+            version=self._process.version,
+            sha256=self._browser.sha256,
+            executable=str(self._browser.path),
+            flags=self._effective_flags(),
+            driver_version=f"playwright {importlib.metadata.version('playwright')}",
+        )
+        if self.build.version != self._browser.version:
+            said, ran = self._browser.version, self.build.version
+            raise ExecutorFault(Outcome.crashed, f"{self._browser.path} reports version {said} but {ran} runs")
+        self._page = self._run(self._process.new_page(), CALL_LIMIT_S)
+        self._run(self._page.goto(url), CALL_LIMIT_S)
+        self._run(self._page.wait_for_function("globalThis.rig !== undefined"), CALL_LIMIT_S)
+        around = self._call("surroundings", Surroundings)
+        self.clock = Clock(
+            tick_us=around.tick_us,
+            isolated=around.isolated,
+            secure=around.secure,
+            visibility=around.visibility,
+            has_span=False,
+        )
+        self.has_api = around.has_api
+
+    def open(self, limits: dict[str, int]) -> None:
+        """Asks for the adapter and makes the device; sets `adapter`. ExecutorFault says what is missing, and why."""
+        try:
+            opened = self._call("open", Opened, features=["timestamp-query"], limits=limits, power=None)
+        except ExecutorFault as fault:
+            raise ExecutorFault(fault.outcome, f"{fault.detail}; {self._advice()}") from None
+        self.clock = msgspec.structs.replace(self.clock, has_span=opened.has_span)
+        self.adapter = adapter_record(opened.adapter, self._renderer, self._driver_name)
+
+    def close(self) -> None:
+        tree = self._tree()
+        if self._process is not None:
+            with contextlib.suppress(ExecutorFault):
+                self._run(self._process.close(), CLOSE_LIMIT_S)
+        for process in tree:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        psutil.wait_procs(tree, timeout=CLOSE_LIMIT_S)
+
+    def processes(self) -> dict[str, int]:
+        """Process id by Chromium's name of the process type (browser, GPU, renderer, ...)."""
+
+        async def ask() -> dict[str, int]:
+            assert self._process is not None
+            devtools = await self._process.new_browser_cdp_session()
+            info = await devtools.send("SystemInfo.getProcessInfo")
+            await devtools.detach()
+            return {entry["type"]: entry["id"] for entry in info["processInfo"]}
+
+        return self._run(ask(), CALL_LIMIT_S)
+
+    # --- the session interface ---
+
+    def load(self, program: Program) -> None:
+        self._call("load", dict, program=program)
+
+    def reset(self, program: Program) -> None:
+        self._call("reset", dict, program=program.name)
+
+    def outputs(self, program: Program) -> tuple[int, dict[str, Array]]:
+        reply = self._call("outputs", Outputs, program=program.name)
+        dtypes = {buffer.name: NUMPY[buffer.dtype] for buffer in program.buffers}
+        return reply.issued, {name: np.asarray(values, dtype=dtypes[name]) for name, values in reply.values.items()}
+
+    def time(self, program: Program, policy: Policy, n: int) -> Timing:
+        request = {"program": program.name, "policy": policy, "n": n, "limit_ms": GPU_LIMIT_S * 1000}
+        return self._call("time", Timing, **request)
+
+    # --- one call ---
+
+    def _call(self, operation: str, kind: type[T], **request: object) -> T:
+        assert self._page is not None
+        text = encode({"op": operation, **request}).decode()
+        answer = self._run(self._page.evaluate("text => globalThis.rig.call(text)", text), CALL_LIMIT_S)
+        try:
+            reply = msgspec.json.decode(answer, type=Reply)
+            if reply.fault is None:
+                return msgspec.json.decode(reply.ok, type=kind)
+        except msgspec.DecodeError as error:
+            raise ExecutorFault(Outcome.crashed, f"the page's answer to {operation} is malformed: {error}") from None
+        raise ExecutorFault(reply.fault.outcome, reply.fault.detail)
+
+    def _run(self, work: Coroutine[Any, Any, T], limit_s: float) -> T:
+        try:
+            return self._loop.run_until_complete(asyncio.wait_for(work, limit_s))
+        except TimeoutError:
+            raise ExecutorFault(Outcome.timeout, f"no answer from the browser in {limit_s:g} s") from None
+        except PlaywrightError as error:
+            raise ExecutorFault(Outcome.crashed, _first_line(error)) from None
+
+    async def _system_info(self, process: PlaywrightBrowser) -> tuple[str, str]:
+        """GL renderer and driver as the browser itself names them; and, on the way, its process id."""
+        devtools = await process.new_browser_cdp_session()
+        processes = await devtools.send("SystemInfo.getProcessInfo")
+        self.pid = next((entry["id"] for entry in processes["processInfo"] if entry["type"] == "browser"), 0)
+        gpu = (await devtools.send("SystemInfo.getInfo"))["gpu"]
+        await devtools.detach()
+        device = gpu["devices"][0] if gpu["devices"] else {}
+        driver = f"{device.get('driverVendor', '')} {device.get('driverVersion', '')}".strip()
+        return device.get("deviceString", ""), driver or "unknown"
+
+    def _advice(self) -> str:
+        if not self.clock.secure:
+            return "serve the page from localhost or by https; the GPU and its driver are not the cause"
+        if browser_flags.UNSAFE_WEBGPU not in self.build.flags:
+            return (
+                f"the browser runs without {browser_flags.UNSAFE_WEBGPU}; flags in force: {' '.join(self.build.flags)}"
+            )
+        return f"flags in force: {' '.join(self.build.flags)}"
+
+    def _effective_flags(self) -> tuple[str, ...]:
+        """The command line that really runs: the driver adds its own, and the last switch of a name wins."""
+        try:
+            line = psutil.Process(self.pid).cmdline()[1:]
+        except psutil.Error:
+            return ("unknown",)
+        return tuple("--user-data-dir=*" if flag.startswith("--user-data-dir=") else flag for flag in line)
+
+    def _tree(self) -> list[psutil.Process]:
+        try:
+            root = psutil.Process(self.pid) if self.pid else None
+            return [root, *root.children(recursive=True)] if root else []
+        except psutil.Error:
+            return []
+
+
+def adapter_record(got: PageAdapter, renderer: str, driver: str) -> Adapter:
+    """The adapter as the page and the browser tell it together. Where no page field says whether it computes on the CPU
+    (Chromium before 122 has no adapter.info), the renderer's name decides.
+    """
+    names = f"{got.architecture} {got.description}".lower() if got.vendor else renderer.lower()
+    software = bool(got.is_fallback) or any(mark in names for mark in _SOFTWARE_MARKS)
+    return Adapter(
+        vendor=got.vendor or "unknown",
+        architecture=got.architecture,
+        device=got.device,
+        description=got.description,
+        is_fallback=software,
+        features=got.features,
+        limits=got.limits,
+        driver=driver,
+        renderer=renderer,
+        enabled_features=got.enabled,
+        granted_limits=got.granted,
+    )
+
+
+def _first_line(error: PlaywrightError) -> str:
+    lines = [line.strip("╔═╗║╚╝ ") for line in error.message.splitlines()]
+    return next((line for line in lines if line), "the browser gave no reason")

@@ -1,0 +1,8 @@
+"""The experiments, one module each, and the registry that everything else goes through."""
+
+from __future__ import annotations
+
+from rig.experiments import sequential, single_op
+from rig.experiments.base import Experiment
+
+REGISTRY: dict[str, Experiment] = {e.id: e for e in (single_op.EXPERIMENT, sequential.EXPERIMENT)}

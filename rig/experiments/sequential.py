@@ -1,0 +1,248 @@
+"""sequential: n dispatches, one wait. The slope of time on n is what a dispatch costs; the fixed part is the wait."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+import numpy as np
+import pandas as pd
+
+from rig import figures, stats
+from rig.experiments.base import Experiment, Options, Point
+from rig.frames import Run
+from rig.policies import policy
+from rig.programs.micro import increment_chain
+from rig.records import Metric, MetricOutcome, Name, Positive, Verdict, VerdictOutcome
+
+ID = "sequential"
+PUBLISHED_N = 100
+"""The papers divide the time of so many dispatches, the final wait included, by their number."""
+
+
+class SequentialOptions(Options, frozen=True):
+    """`counts`: the ladder, at least four rising counts from 1; `policies`: by name, see rig.policies."""
+
+    blocks: Positive = 12
+    elements: Positive = 64
+    counts: Annotated[tuple[Positive, ...], msgspec.Meta(min_length=stats.LEAST_COUNTS)] = (
+        *(1, 2, 5, 10, 20, 50, 100, 150, 200, 300, 500, 700, 1000, 1400, 2000),
+    )
+    policies: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)] = ("submit_each", "one_pass")
+
+
+def cells(options: SequentialOptions) -> list[Point]:
+    """Every policy at every count. ValueError where the ladder does not rise, or a policy is unknown."""
+    if list(options.counts) != sorted(set(options.counts)):
+        raise ValueError(f"counts: {list(options.counts)} does not rise")
+    program = increment_chain(options.elements)
+    return [Point(program, policy(name), n) for name in options.policies for n in options.counts]
+
+
+def compute(run: Run, options: SequentialOptions) -> list[Metric]:
+    """Slopes by span and by wall, the fixed part, the published estimator, and how much the naive one overstates."""
+    return [metric for name in options.policies for metric in _of(run, name)]
+
+
+def _of(run: Run, name: str) -> list[Metric]:
+    good = run.good(ID).query("policy == @name")
+    if good.empty:
+        every = run.samples[(run.samples["experiment"] == ID) & (run.samples["policy"] == name)]
+        reason, outcome = figures.why_none(run, every, ID)
+        return [
+            figures.missing(ID, f"sequential.{metric}", {"policy": name}, unit, reason, outcome)
+            for metric, unit in (
+                ("per_dispatch_us", "us"),
+                ("fixed_us", "us"),
+                ("total_over_n_us", "us"),
+                ("naive_over_true", "ratio"),
+            )
+        ]
+    ladders = {clock: Ladder(name, clock, good) for clock in ("span", "wall")}
+    primary = ladders["span"] if ladders["span"].stamped else ladders["wall"]
+    found = [ladder.per_dispatch() for ladder in ladders.values()]
+    found += [ladders["wall"].fixed(), _total_over_n(name, good), _naive_over_true(name, good, primary)]
+    found += [metric for ladder in ladders.values() for metric in ladder.borders()]
+    if ladders["span"].stamped:
+        ratio = ladders["wall"].slopes() / ladders["span"].slopes()
+        doubt = "; ".join(f"{clock}: {ladder.doubt}" for clock, ladder in ladders.items() if ladder.doubt)
+        found.append(
+            figures.over_launches(
+                *(ID, "sequential.wall_over_span", {"policy": name}, "ratio", ratio, len(good)), doubt=doubt
+            )
+        )
+    return found
+
+
+class Ladder:
+    """The times of one policy by one clock: which counts are on the line, and each launch's line through them.
+
+    The range is found on the medians over all launches, so that every launch is fitted to the same counts. In a launch,
+    the line goes through the median of the blocks at each count.
+    """
+
+    def __init__(self, policy: str, clock: str, good: pd.DataFrame) -> None:
+        column = f"{clock}_us"
+        self.variant: dict[str, str | int | float] = {"policy": policy, "clock": clock}
+        self.rows = good.dropna(subset=[column])
+        self.stamped = not self.rows.empty
+        self.medians = self.rows.groupby(["launch", "n"])[column].median().unstack("n")
+        pooled = self.rows.groupby("n")[column].median()
+        self.n = pooled.index.to_numpy(dtype=np.float64)
+        self.range = stats.linear_range(self.n, pooled.to_numpy(dtype=np.float64))
+
+    @property
+    def counts(self) -> list[float]:
+        """Counts on the line; without a linear range the top ones of the ladder, for a value that is not relied on."""
+        first, last = self.range or (max(0, len(self.n) - stats.LEAST_COUNTS), len(self.n) - 1)
+        return list(self.n[first : last + 1])
+
+    def lines(self, counts: list[float]) -> list[stats.Line | None]:
+        """A line a launch through its medians at `counts`; None for a launch that lacks one of them."""
+        chosen = self.medians[counts]
+        return [
+            stats.line(np.array(counts), row.to_numpy(dtype=np.float64)) if row.notna().all() else None
+            for _, row in chosen.iterrows()
+        ]
+
+    def slopes(self, counts: list[float] | None = None) -> pd.Series[float]:
+        """Microseconds a dispatch, by launch."""
+        lines = self.lines(counts or self.counts)
+        return pd.Series([fit.slope if fit else np.nan for fit in lines], index=self.medians.index, dtype=float)
+
+    @property
+    def doubt(self) -> str:
+        """Why the slope is not to be relied on, or nothing."""
+        if self.range is None:
+            return (
+                f"no {stats.LEAST_COUNTS} counts of the ladder lie on one line above the knee and below back-pressure; "
+                f"the slope is that of the top counts, {self.counts[0]:g} to {self.counts[-1]:g}"
+            )
+        return self._halves_disagree()
+
+    def per_dispatch(self) -> Metric:
+        """The slope over the linear range; unresolved where its two halves disagree."""
+        metric = "sequential.per_dispatch_us"
+        if not self.stamped:
+            reason = "no GPU timestamps: the device lacks timestamp-query, or every pair was bad"
+            return figures.missing(ID, metric, self.variant, "us", reason, MetricOutcome.not_supported)
+        return figures.over_launches(ID, metric, self.variant, "us", self.slopes(), self._samples(), doubt=self.doubt)
+
+    def fixed(self) -> Metric:
+        """Time that does not depend on the count: the line at n = 0. Arithmetic mean: it may be negative."""
+        variant = {"policy": self.variant["policy"]}
+        fixed = pd.Series([fit.fixed if fit else np.nan for fit in self.lines(self.counts)], dtype=float)
+        return figures.over_launches(
+            *(ID, "sequential.fixed_us", variant, "us", fixed, self._samples()),
+            interval=stats.mean_interval,
+            doubt=self.doubt,
+        )
+
+    def borders(self) -> list[Metric]:
+        """Between which counts the knee lies, and where back-pressure begins, as far as the ladder has them."""
+        if self.range is None:
+            return []
+        first, last = self.range
+        found = []
+        for metric, low in (("sequential.knee_n", first - 1), ("sequential.back_pressure_n", last)):
+            if low >= 0 and low + 1 < len(self.n):
+                ends = (self.n[low], self.n[low + 1])
+                found.append(figures.bracket(ID, metric, self.variant, *ends, len(self.rows), len(self.medians)))
+        return found
+
+    def _samples(self) -> int:
+        return int(self.rows["n"].isin(self.counts).sum())
+
+    def _halves_disagree(self) -> str:
+        lower, upper = (self.counts[half] for half in stats.halves(np.array(self.counts)))
+        try:
+            low, high = (stats.mean_interval(self.slopes(half).dropna().to_list()) for half in (lower, upper))
+        except ValueError:
+            return ""  # too few launches: over_launches says so
+        if low.overlaps(high):
+            return ""
+        return (
+            f"the two halves of the ladder disagree: {low.value:.3g} µs ({low.low:.3g} to {low.high:.3g}) from "
+            f"{lower[0]:g} to {lower[-1]:g} dispatches, {high.value:.3g} µs ({high.low:.3g} to {high.high:.3g}) from "
+            f"{upper[0]:g} to {upper[-1]:g}"
+        )
+
+
+def _total_over_n(name: str, good: pd.DataFrame) -> Metric:
+    """The published estimator: mean time of 100 dispatches, the wait included, over 100."""
+    metric = "sequential.total_over_n_us"
+    variant: figures.Variant = {"policy": name, "n": PUBLISHED_N}
+    rows = good[good["n"] == PUBLISHED_N]
+    if rows.empty:
+        return figures.missing(ID, metric, variant, "us", f"the ladder has no {PUBLISHED_N}")
+    return figures.over_launches(
+        ID, metric, variant, "us", rows.groupby("launch")["wall_us"].mean() / PUBLISHED_N, len(rows)
+    )
+
+
+def _naive_over_true(name: str, good: pd.DataFrame, primary: Ladder) -> Metric:
+    """Mean time of one waited dispatch over the slope by the primary clock, launch by launch."""
+    metric, variant = "sequential.naive_over_true", {"policy": name}
+    single = good[good["n"] == 1]
+    if single.empty:
+        return figures.missing(ID, metric, variant, "ratio", "the ladder has no 1")
+    ratio = single.groupby("launch")["wall_us"].mean() / primary.slopes()
+    return figures.over_launches(ID, metric, variant, "ratio", ratio, len(single), doubt=primary.doubt)
+
+
+def verdicts(metrics: Sequence[Metric]) -> list[Verdict]:
+    """C1 and C2, each from the interval of the figure of submit_each."""
+    by_name = {(m.metric, m.variant.get("policy"), m.variant.get("clock")): m for m in metrics}
+    naive = by_name.get(("sequential.naive_over_true", "submit_each", None))
+    slopes = [by_name.get(("sequential.per_dispatch_us", "submit_each", clock)) for clock in ("span", "wall")]
+    slope = next((m for m in slopes if m is not None and m.outcome is not MetricOutcome.not_supported), None)
+    return [claim_naive(naive), claim_tens(slope)]
+
+
+def claim_naive(naive: Metric | None) -> Verdict:
+    """C1: one dispatch timed with its wait overstates its cost. Holds where the whole interval is above 1."""
+    if naive is None or naive.value is None or naive.ci_low is None or naive.ci_high is None:
+        return _untested("C1", naive)
+    times = f"{naive.value:.3g} times ({naive.ci_low:.3g} to {naive.ci_high:.3g})"
+    statement = f"one dispatch timed with its wait takes {times} the slope; published: about 20 times"
+    if naive.outcome is MetricOutcome.unresolved:
+        return _verdict("C1", VerdictOutcome.unresolved, f"{statement}; {naive.reason}", naive)
+    if naive.ci_low > 1:
+        return _verdict("C1", VerdictOutcome.holds, statement, naive)
+    outcome = VerdictOutcome.does_not_hold if naive.ci_high <= 1 else VerdictOutcome.unresolved
+    return _verdict("C1", outcome, statement, naive)
+
+
+def claim_tens(slope: Metric | None) -> Verdict:
+    """C2: a dispatch, submitted on its own, costs tens of µs. Holds where the interval is within 10 to 100."""
+    if slope is None or slope.value is None or slope.ci_low is None or slope.ci_high is None:
+        return _untested("C2", slope)
+    clock = slope.variant["clock"]
+    figure = f"{slope.value:.3g} µs ({slope.ci_low:.3g} to {slope.ci_high:.3g})"
+    statement = f"with one submit each, a dispatch costs {figure} by the slope of {clock}; published: 24 to 71 µs"
+    if slope.outcome is MetricOutcome.unresolved:
+        return _verdict("C2", VerdictOutcome.unresolved, f"{statement}; {slope.reason}", slope)
+    if slope.ci_low >= 10 and slope.ci_high <= 100:
+        return _verdict("C2", VerdictOutcome.holds, statement, slope)
+    outside = slope.ci_high < 10 or slope.ci_low > 100
+    return _verdict("C2", VerdictOutcome.does_not_hold if outside else VerdictOutcome.unresolved, statement, slope)
+
+
+def _verdict(claim: str, outcome: VerdictOutcome, statement: str, evidence: Metric) -> Verdict:
+    return Verdict(claim=claim, outcome=outcome, statement=statement, evidence=(evidence.key,))
+
+
+def _untested(claim: str, metric: Metric | None) -> Verdict:
+    reason = metric.reason if metric else "this run has no submit_each in its sequential experiment"
+    return Verdict(claim=claim, outcome=VerdictOutcome.not_tested, statement=f"no figure: {reason}")
+
+
+EXPERIMENT = Experiment(
+    id=ID,
+    line="n dispatches, one wait, over a ladder of n: the slope is the cost, the fixed part is the wait",
+    options=SequentialOptions,
+    cells=cells,
+    figures=compute,
+    verdicts=verdicts,
+)

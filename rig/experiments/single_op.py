@@ -1,0 +1,86 @@
+"""single_op: one dispatch, one wait. What a loop that waits for each operation pays for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pandas as pd
+
+from rig import figures, stats
+from rig.experiments.base import Experiment, Options, Point
+from rig.frames import Run
+from rig.policies import policy
+from rig.programs.micro import increment_chain
+from rig.records import Metric, Positive, Verdict, Waiter
+
+ID = "single_op"
+QUANTILES = (0.05, 0.50, 0.95)
+
+
+class SingleOpOptions(Options, frozen=True):
+    """`elements`: floats that the one dispatch changes."""
+
+    blocks: Positive = 60
+    elements: Positive = 64
+
+
+def cells(options: SingleOpOptions) -> list[Point]:
+    """Both waiters, one dispatch each."""
+    program = increment_chain(options.elements)
+    return [Point(program, policy("submit_each", waiter), 1) for waiter in Waiter]
+
+
+def compute(run: Run, options: SingleOpOptions) -> list[Metric]:  # noqa: ARG001
+    """Latency of each waiter: the mean, since n waited operations cost n times that; quantiles; the two modes."""
+    return [metric for waiter in Waiter for metric in _of(run, str(waiter))]
+
+
+def _of(run: Run, waiter: str) -> list[Metric]:
+    every = run.samples[(run.samples["experiment"] == ID) & (run.samples["waiter"] == waiter)]
+    good = run.good(ID).query("waiter == @waiter")
+    if good.empty:
+        reason, outcome = figures.why_none(run, every, ID)
+        return [figures.missing(ID, "single_op.latency_us", {"waiter": waiter}, "us", reason, outcome)]
+    wall = good.groupby("launch")["wall_us"]
+
+    def figure(name: str, per_launch: pd.Series[float], n: int = len(good), unit: str = "us", **extra: float) -> Metric:
+        interval = stats.mean_interval if unit == "fraction" else stats.geometric_interval
+        return figures.over_launches(
+            ID, f"single_op.{name}", {"waiter": waiter, **extra}, unit, per_launch, n, interval=interval
+        )
+
+    found = [figure("latency_us", wall.mean())]
+    found += [figure("latency_quantile_us", wall.quantile(q), q=q) for q in QUANTILES]
+    first = run.first(ID).query("waiter == @waiter and order == 0")
+    if not first.empty:
+        found.append(figure("first_us", first.set_index("launch")["wall_us"], len(first)))
+    return found + _modes(good, figure)
+
+
+def _modes(good: pd.DataFrame, figure: Callable[..., Metric]) -> list[Metric]:
+    """The two modes, where the pooled samples have two: an answer at the first look, or at the next poll."""
+    modes = stats.two_modes(good["wall_us"].to_numpy(dtype=float))
+    if modes is None:
+        return []
+    upper = good["wall_us"] > modes.border
+    return [
+        figure("mode_us", good[~upper].groupby("launch")["wall_us"].median(), int((~upper).sum()), mode="lower"),
+        figure("mode_us", good[upper].groupby("launch")["wall_us"].median(), int(upper.sum()), mode="upper"),
+        figure("upper_mode_share", upper.groupby(good["launch"]).mean().astype(np.float64), unit="fraction"),
+    ]
+
+
+def verdicts(metrics: Sequence[Metric]) -> list[Verdict]:  # noqa: ARG001
+    """None of its own: its claim, C1, needs the slope beside it."""
+    return []
+
+
+EXPERIMENT = Experiment(
+    id=ID,
+    line="one dispatch, one wait, with both waiters: the whole distribution",
+    options=SingleOpOptions,
+    cells=cells,
+    figures=compute,
+    verdicts=verdicts,
+)

@@ -1,0 +1,93 @@
+"""From one value a launch to a figure with its interval, or with the reason why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pandas as pd
+
+from rig import stats
+from rig.frames import Run
+from rig.records import Metric, MetricOutcome, Outcome
+
+Variant = Mapping[str, str | int | float]
+Estimator = Callable[[stats.Floats], stats.Interval]
+
+
+def over_launches(
+    experiment: str,
+    metric: str,
+    variant: Variant,
+    unit: str,
+    per_launch: pd.Series[float],
+    n_samples: int,
+    *,
+    interval: Estimator = stats.geometric_interval,
+    doubt: str = "",
+) -> Metric:
+    """A figure from one value a launch. `doubt` makes it unresolved: a value that is shown, but not to be relied on."""
+    values = np.asarray(per_launch.dropna(), dtype=np.float64)
+    try:
+        found = interval(values)
+    except ValueError as error:
+        return missing(experiment, metric, variant, unit, str(error))
+    return Metric(
+        experiment=experiment,
+        metric=metric,
+        variant=dict(variant),
+        unit=unit,
+        outcome=MetricOutcome.unresolved if doubt else MetricOutcome.ok,
+        value=found.value,
+        ci_low=found.low,
+        ci_high=found.high,
+        ci_level=found.level,
+        n_samples=n_samples,
+        n_launches=found.n,
+        reason=doubt,
+    )
+
+
+def bracket(
+    experiment: str, metric: str, variant: Variant, low: float, high: float, n_samples: int, n_launches: int
+) -> Metric:
+    """A count known to lie between two steps of the ladder: an enclosure, not a confidence interval (level 1)."""
+    return Metric(
+        experiment=experiment,
+        metric=metric,
+        variant=dict(variant),
+        unit="dispatches",
+        outcome=MetricOutcome.ok,
+        value=(low * high) ** 0.5,
+        ci_low=low,
+        ci_high=high,
+        ci_level=1.0,
+        n_samples=n_samples,
+        n_launches=n_launches,
+    )
+
+
+def missing(
+    experiment: str,
+    metric: str,
+    variant: Variant,
+    unit: str,
+    reason: str,
+    outcome: MetricOutcome = MetricOutcome.failed,
+) -> Metric:
+    """A figure that has no value. Absent is not zero."""
+    return Metric(
+        experiment=experiment, metric=metric, variant=dict(variant), unit=unit, outcome=outcome, reason=reason
+    )
+
+
+def why_none(run: Run, rows: pd.DataFrame, experiment: str) -> tuple[str, MetricOutcome]:
+    """Why no sample among `rows` (all samples of one cell or more, void ones included) counts."""
+    void = rows[rows["void"] != ""]
+    if void.empty:
+        broken = [f"{launch.outcome}: {launch.detail}" for launch in run.launches if launch.outcome is not Outcome.ok]
+        return (f"no sample of {experiment}; last launch {broken[-1]}" if broken else "no sample"), MetricOutcome.failed
+    reason = str(void["void"].mode()[0])
+    detail = next((str(d).splitlines()[0] for d in void.loc[void["void"] == reason, "detail"] if d), "")
+    outcome = MetricOutcome.not_supported if reason == Outcome.not_supported else MetricOutcome.failed
+    return (f"{reason}: {detail}" if detail else reason), outcome

@@ -1,0 +1,219 @@
+"""One launch: opening checks, blocks, closing checks, each sample stored as it comes.
+
+A fault becomes the outcome of the sample that had it. One that ends the process (lost device, timeout, crash) ends the
+launch: LaunchOver.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+
+import msgspec
+
+from rig import plan
+from rig.executors.base import ExecutorFault, Session, Timing
+from rig.plan import Block
+from rig.policies import structure
+from rig.programs import limits, reference
+from rig.programs.fill import Array
+from rig.records import Cell, Check, Outcome, Program, Sample, decode, encode
+
+CellsByExperiment = Mapping[str, Sequence[Cell]]
+Result = Timing | ExecutorFault
+
+
+class LaunchOver(Exception):
+    """This launch can't go on; `cell` is the one at fault, if one is."""
+
+    def __init__(self, fault: ExecutorFault, cell: Cell | None = None) -> None:
+        super().__init__(fault.detail)
+        self.fault = fault
+        self.cell = cell
+
+
+class Visit:
+    """What one launch does with its session. `checks` and `done` (blocks by experiment) are there however it ends."""
+
+    def __init__(
+        self, number: int, session: Session, cells: CellsByExperiment, store: Callable[[Sample], None]
+    ) -> None:
+        self.number = number
+        self.session = session
+        self.cells = cells
+        self.store = store
+        self.checks: list[Check] = []
+        self.done: Counter[str] = Counter()
+        self._unusable: set[str] = set()
+
+    def open(self, skip: Callable[[Cell], bool]) -> None:
+        """Loads every program and runs each cell once from first contents, its outputs compared with the reference.
+
+        In the experiments' own order, so that the very first sample of every launch is of the same cell. Cells that
+        `skip` names, and those that fail here, are left out of the blocks.
+        """
+        self._unusable = {cell.key for cell in self._all() if skip(cell)}
+        for program in self._programs():
+            self._load(program)
+        for experiment, cells in self.cells.items():
+            for order, cell in enumerate(cells):
+                if cell.key not in self._unusable:
+                    self._opening(experiment, order, cell)
+        for program in self._usable():
+            self._note("opening", program, None)
+            with ending(None):
+                self.session.reset(program)
+
+    def run(self, blocks: Sequence[Block], deadline: float) -> None:
+        """The blocks in their order, until `deadline` (time.monotonic) and the least number of each experiment."""
+        for block in blocks:
+            if time.monotonic() < deadline or self.done[block.experiment] < plan.MIN_BLOCKS:
+                self._block(block)
+
+    def close(self) -> None:
+        """Compares again: what accumulated must be what all the issued dispatches make; the rest runs once more."""
+        for program in self._usable():
+            if program.accumulates:
+                with ending(None):
+                    issued, got = self.session.outputs(program)
+                self._note("closing", program, None, mismatch(program, reference.run(program, issued), got))
+                continue
+            for cell in self._all():
+                if cell.program.name == program.name and cell.key not in self._unusable:
+                    result = self._verified(cell)
+                    self._note("closing", program, cell, result if isinstance(result, ExecutorFault) else None)
+
+    # --- steps ---
+
+    def _load(self, program: Program) -> None:
+        try:
+            too_small = limits.shortfall(program, self.session.adapter.granted_limits)
+            if too_small:
+                raise ExecutorFault(Outcome.not_supported, too_small)
+            self.session.load(program)
+        except ExecutorFault as fault:
+            self._note("opening", program, None, fault)
+            for experiment, cells in self.cells.items():
+                for order, cell in enumerate(cells):
+                    if cell.program.name == program.name and cell.key not in self._unusable:
+                        self._keep(experiment, cell, 0, order, fault)
+            self._unusable |= {cell.key for cell in self._all() if cell.program.name == program.name}
+            if fault.outcome.ends_launch:
+                raise LaunchOver(fault) from None
+
+    def _opening(self, experiment: str, order: int, cell: Cell) -> None:
+        result = self._verified(cell)
+        self._keep(experiment, cell, 0, order, result)
+        if isinstance(result, ExecutorFault):
+            self._note("opening", cell.program, cell, result)
+            self._unusable.add(cell.key)
+            if result.outcome.ends_launch:
+                raise LaunchOver(result, cell)
+
+    def _block(self, block: Block) -> None:
+        for order, cell in enumerate(block.cells):
+            if cell.key in self._unusable:
+                continue
+            result = timed(self.session, cell)
+            self._keep(block.experiment, cell, block.number, order, result)
+            if isinstance(result, ExecutorFault) and result.outcome.ends_launch:
+                raise LaunchOver(result, cell)
+        self.done[block.experiment] += 1
+
+    def _verified(self, cell: Cell) -> Result:
+        try:
+            self.session.reset(cell.program)
+            result = timed(self.session, cell)
+            _, got = self.session.outputs(cell.program)
+        except ExecutorFault as fault:
+            return fault
+        return mismatch(cell.program, _expected(cell), got) or result
+
+    # --- small parts ---
+
+    def _all(self) -> Iterator[Cell]:
+        return (cell for cells in self.cells.values() for cell in cells)
+
+    def _programs(self) -> list[Program]:
+        return list({cell.program.name: cell.program for cell in self._all()}.values())
+
+    def _usable(self) -> list[Program]:
+        return list({c.program.name: c.program for c in self._all() if c.key not in self._unusable}.values())
+
+    def _note(self, stage: str, program: Program, cell: Cell | None, fault: ExecutorFault | None = None) -> None:
+        outcome, detail = (fault.outcome, fault.detail) if fault else (Outcome.ok, "")
+        key = cell.key if cell else None
+        self.checks.append(Check(stage=stage, program=program.name, cell=key, outcome=outcome, detail=detail))
+
+    def _keep(self, experiment: str, cell: Cell, block: int, order: int, result: Result) -> None:
+        self.store(sample(experiment, cell, self.number, block, order, result))
+
+
+@contextmanager
+def ending(cell: Cell | None) -> Iterator[None]:
+    """A fault in here ends the launch."""
+    try:
+        yield
+    except ExecutorFault as fault:
+        raise LaunchOver(fault, cell) from None
+
+
+def timed(session: Session, cell: Cell) -> Result:
+    """One execution of a cell, or its fault. What was counted while issuing must be what the policy says."""
+    try:
+        timing = session.time(cell.program, cell.policy, cell.n)
+    except ExecutorFault as fault:
+        return fault
+    expected = structure(cell.policy, cell.n)
+    if timing.issued != expected:
+        return ExecutorFault(Outcome.mismatch, f"issued {timing.issued}, the policy says {expected}")
+    return timing
+
+
+def mismatch(program: Program, want: Mapping[str, Array], got: Mapping[str, Array]) -> ExecutorFault | None:
+    """A fault where outputs differ from the reference, else None."""
+    wrong = reference.compare(program, want, got)
+    return ExecutorFault(Outcome.mismatch, wrong) if wrong else None
+
+
+def sample(experiment: str, cell: Cell, launch: int, block: int, order: int, result: Result) -> Sample:
+    """The stored form of a result. A fault has an outcome and no figure at all."""
+    outcome = result.outcome if isinstance(result, ExecutorFault) else Outcome.ok
+    bare = Sample(
+        experiment=experiment, cell=cell.key, launch=launch, block=block, order=order, n=cell.n, outcome=outcome
+    )
+    if isinstance(result, ExecutorFault):
+        return msgspec.structs.replace(bare, detail=result.detail)
+    span_us, doubt = span(result)
+    return msgspec.structs.replace(
+        bare, wall_us=round(result.wall_us, 3), encode_us=round(result.encode_us, 3), span_us=span_us, detail=doubt
+    )
+
+
+def span(timing: Timing) -> tuple[float | None, str]:
+    """GPU span in µs, and what is wrong with the timestamps if something is: then there is no span, not a zero.
+
+    Counters may reset or be in other units than nanoseconds; the work can't have taken longer than the wait for it.
+    """
+    if timing.stamps_ns is None:
+        return None, ""
+    begin, end = (int(stamp) for stamp in timing.stamps_ns)
+    span_us = (end - begin) / 1000
+    if span_us <= 0:
+        return None, f"timestamps: end {end} is not after begin {begin}"
+    if span_us > timing.wall_us:
+        return None, f"timestamps: span {span_us:.3f} µs is above the wall's {timing.wall_us:.3f} µs (unit?)"
+    return round(span_us, 3), ""
+
+
+def _expected(cell: Cell) -> Mapping[str, Array]:
+    return _reference(encode(cell.program), cell.n)
+
+
+@cache
+def _reference(program: bytes, n: int) -> Mapping[str, Array]:
+    """The same for every launch; keyed by JSON, since records with dicts in them don't hash."""
+    return reference.run(decode(program, Program), n)

@@ -1,0 +1,117 @@
+"""One run from start to report: everything between the command line and the rooms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rig import __version__, analysis, assets, frames, host, store
+from rig.browsers.flags import AdapterAsked
+from rig.config import Profile
+from rig.executors.base import Executor
+from rig.records import SCHEMA, Adapter, Manifest, Plan, Rig, Summary, plain
+from rig.report import page
+from rig.runner import AdapterRefused, NoResult, Runner, now
+
+
+class Exit(IntEnum):
+    """The contract's exit codes."""
+
+    fine = 0
+    worse = 1
+    usage = 2
+    no_result = 3
+    imprecise = 4
+    software_refused = 5
+
+
+def measure(
+    profile: Profile,
+    executor: Executor,
+    out: Path,
+    command: Sequence[str],
+    *,
+    asked: AdapterAsked = AdapterAsked.any,
+    demand_precision: bool = False,
+    progress: Callable[[str], None] = lambda _: None,
+) -> tuple[Exit, str]:
+    """Runs `profile` into `out`; returns the exit code and why, in one line.
+
+    However it ends, what was measured is kept.
+    StoreError where `out` can't be written; KeyboardInterrupt passes through once the run is stored.
+    """
+    with store.Writer(out) as writer:
+        manifest = Manifest(
+            schema=SCHEMA,
+            rig=Rig(version=__version__, source_hash=assets.source_hash()),
+            plan=Plan(profile=_plain(profile), seed=profile.seed, adapter_asked=asked),
+            command=tuple(command),
+            host=host.describe(),
+            started=now(),
+            ended="",
+            finished=False,
+            why="still running",
+        )
+        writer.manifest(manifest)
+        code, finished, why = Exit.no_result, False, "interrupted"
+        try:
+            runner = Runner(
+                profile,
+                executor,
+                writer,
+                satisfied=lambda: (
+                    not analysis.imprecise(analysis.summarise(frames.read(out)), profile.precision or 1.0)
+                ),
+                accept=lambda adapter: _accept(adapter, asked),
+                progress=progress,
+            )
+            why = runner.run()
+            code, finished = Exit.fine, True
+        except NoResult as error:
+            why = str(error)
+        except AdapterRefused as error:
+            code, why = Exit.software_refused, str(error)
+        finally:
+            writer.manifest(msgspec.structs.replace(manifest, ended=now(), finished=finished, why=why))
+            summary = render(out)
+    if code is Exit.fine:
+        return judge(summary, profile.precision if demand_precision else None) or (code, why)
+    return code, why
+
+
+def render(run: Path) -> Summary:
+    """Computes summary.json and report.html of a stored run again. StoreError where the run is not whole."""
+    stored = frames.read(run)
+    summary = analysis.summarise(stored)
+    store.write_json(run / store.SUMMARY, summary)
+    (run / store.REPORT).write_text(page.render(stored, summary), encoding="utf-8")
+    return summary
+
+
+def judge(summary: Summary, precision: float | None) -> tuple[Exit, str] | None:
+    """The exit code that a finished run earns otherwise than fine, and why; None where all is well."""
+    missing = analysis.missing(summary)
+    if missing:
+        return Exit.no_result, f"{len(missing)} figures have no value, first {missing[0].key}: {missing[0].reason}"
+    wide = analysis.imprecise(summary, precision) if precision is not None else []
+    if precision is not None and wide:
+        first = f"first {wide[0].key}, {wide[0].reason or f'±{100 * (wide[0].half_width or 0):.1f} %'}"
+        return Exit.imprecise, f"±{100 * precision:g} % was demanded and {len(wide)} figures miss it, {first}"
+    return None
+
+
+def _accept(adapter: Adapter, asked: AdapterAsked) -> None:
+    if asked is AdapterAsked.hardware and adapter.is_fallback:
+        raise AdapterRefused(f"asked for hardware, got the software adapter {adapter.label}; 'rig doctor' says more")
+    if asked is AdapterAsked.software and not adapter.is_fallback:
+        raise AdapterRefused(f"asked for the software adapter, got {adapter.label}")
+
+
+def _plain(profile: Profile) -> dict[str, Any]:
+    data = plain(profile)
+    assert isinstance(data, dict)
+    return data

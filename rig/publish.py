@@ -1,0 +1,39 @@
+"""A run made fit to be committed: its samples packed, its summary and report computed again, its size bounded."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from pathlib import Path
+
+from rig import store
+from rig.measure import render
+from rig.records import encode
+
+MOST_BYTES = 3_000_000
+
+
+def publish(run: Path, to: Path) -> Path:
+    """Copies `run` to the new folder `to`. StoreError where the run is not whole, too large, or already there."""
+    if not store.is_run(run):
+        raise store.StoreError(f"{run} is not a run")
+    if to.exists():
+        raise store.StoreError(f"{to} is already there")
+    partial = to.with_name(to.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    try:
+        for name in (store.MANIFEST, store.CELLS, store.LAUNCHES):
+            shutil.copyfile(run / name, partial / name)
+        lines = b"".join(encode(sample) + b"\n" for sample in store.read_samples(run))
+        (partial / (store.SAMPLES + ".gz")).write_bytes(gzip.compress(lines, mtime=0))
+        render(partial)
+        size = sum(path.stat().st_size for path in partial.iterdir())
+        if size > MOST_BYTES:
+            raise store.StoreError(
+                f"{run} takes {size / 1e6:.1f} MB when packed; a published run has {MOST_BYTES / 1e6:g} MB"
+            )
+        partial.rename(to)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return to

@@ -1,0 +1,379 @@
+"""The types that cross a boundary: what is written to disk, sent to an executor, or read from either.
+
+They validate themselves while they are decoded (`decode`), and nowhere deeper. Everything is strict JSON: a NaN or an
+infinity never gets in or out. The shapes on disk are the results contract, docs/results.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from enum import StrEnum
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+SCHEMA = 1
+
+T = TypeVar("T")
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+Name = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of all records: frozen, keyword only, and an unknown field is an error."""
+
+
+class Dtype(StrEnum):
+    f32 = "f32"
+    i32 = "i32"
+    u32 = "u32"
+
+
+class Hazard(StrEnum):
+    """Whether each dispatch depends on the one before it."""
+
+    chained = "chained"
+    independent = "independent"
+
+
+class Waiter(StrEnum):
+    """How the end of the work is awaited: `queue.onSubmittedWorkDone()`, or `mapAsync` of a word copied behind it."""
+
+    work_done = "work_done"
+    map = "map"
+
+
+class Outcome(StrEnum):
+    """What became of a sample or a launch. Only `ok` ever becomes a figure."""
+
+    ok = "ok"
+    validation_error = "validation_error"
+    mismatch = "mismatch"
+    device_lost = "device_lost"
+    out_of_memory = "out_of_memory"
+    timeout = "timeout"
+    crashed = "crashed"
+    not_supported = "not_supported"
+
+    @property
+    def ends_launch(self) -> bool:
+        """True where the process that had it can't be trusted with another sample."""
+        return self in (Outcome.device_lost, Outcome.timeout, Outcome.crashed)
+
+
+class MetricOutcome(StrEnum):
+    ok = "ok"
+    unresolved = "unresolved"
+    not_supported = "not_supported"
+    failed = "failed"
+
+
+class VerdictOutcome(StrEnum):
+    holds = "holds"
+    does_not_hold = "does_not_hold"
+    unresolved = "unresolved"
+    not_tested = "not_tested"
+
+
+# --- programs and policies ---------------------------------------------------------------------------------------
+
+
+class ConstantFill(Record, frozen=True, tag="constant", tag_field="kind"):
+    value: float = 0
+
+
+class HashFill(Record, frozen=True, tag="hash", tag_field="kind"):
+    """Element i is hash32(seed + i) modulo `below`: whole numbers, the same in the page and in numpy."""
+
+    seed: int
+    below: Positive
+
+
+class Buffer(Record, frozen=True):
+    name: Name
+    dtype: Dtype
+    elements: Positive
+    fill: ConstantFill | HashFill
+
+    @property
+    def size_bytes(self) -> int:
+        return 4 * self.elements
+
+
+class Kernel(Record, frozen=True):
+    """WGSL with an entry point `main`, and the values of its override constants."""
+
+    name: Name
+    wgsl: str
+    constants: dict[str, float] = {}
+
+
+class Dispatch(Record, frozen=True):
+    """One dispatch: binding i of group 0 is the i-th named buffer."""
+
+    kernel: Name
+    bindings: tuple[Name, ...]
+    workgroups: tuple[int, int, int]
+
+
+class Program(Record, frozen=True):
+    """What the GPU is to do, as data. A cell's n dispatches are this list, begun again as often as it takes.
+
+    `accumulates`: running it again goes on from where the last run ended, so that what stands in the outputs tells
+    how many dispatches really ran. Otherwise the outputs are the same after each run.
+    """
+
+    name: Name
+    hazard: Hazard
+    buffers: tuple[Buffer, ...]
+    kernels: tuple[Kernel, ...]
+    dispatches: tuple[Dispatch, ...]
+    outputs: tuple[Name, ...]
+    accumulates: bool = False
+    relative_tolerance: float = 0.0
+
+
+class Policy(Record, frozen=True):
+    """How dispatches reach the GPU: the sizes of three nested groups, in dispatches; None means all of them."""
+
+    name: Name
+    dispatches_per_pass: Positive | None
+    dispatches_per_command_buffer: Positive | None
+    dispatches_per_submit: Positive | None
+    waiter: Waiter = Waiter.work_done
+
+
+# --- cells and samples -------------------------------------------------------------------------------------------
+
+
+class Cell(Record, frozen=True):
+    """program × policy × n × executor × build × flags. `build` is the executable's version and hash."""
+
+    program: Program
+    policy: Policy
+    n: Positive
+    executor: Name
+    build: str
+    flags: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """The first 16 hex digits of SHA-256 over the canonical JSON of the cell."""
+        return hashlib.sha256(canonical(self)).hexdigest()[:16]
+
+
+class Sample(Record, frozen=True):
+    """One timed execution of a cell. Block 0 is the opening check: it is timed too, and never counts as warm."""
+
+    experiment: Name
+    cell: str
+    launch: int
+    block: int
+    order: int
+    n: int
+    outcome: Outcome
+    wall_us: float | None = None
+    encode_us: float | None = None
+    span_us: float | None = None
+    busy_us: float | None = None
+    cpu_us: dict[str, float] | None = None
+    detail: str = ""
+
+
+# --- launches ----------------------------------------------------------------------------------------------------
+
+
+class Adapter(Record, frozen=True):
+    """What the browser gave. `is_fallback`: it computes on the CPU."""
+
+    vendor: str
+    architecture: str
+    device: str
+    description: str
+    is_fallback: bool
+    features: tuple[str, ...]
+    limits: dict[str, int]
+    driver: str
+    renderer: str
+    enabled_features: tuple[str, ...]
+    granted_limits: dict[str, int]
+
+    @property
+    def label(self) -> str:
+        """Vendor, architecture and driver in one line, for people."""
+        words = [w for w in (self.vendor, self.architecture, self.device or self.description) if w]
+        return f"{' '.join(words) or 'unnamed adapter'} ({self.driver or 'driver unknown'})"
+
+
+class Build(Record, frozen=True):
+    """Which executable ran. `flags`: the effective command line, as the operating system tells it."""
+
+    flavour: str
+    version: str
+    sha256: str
+    executable: str
+    flags: tuple[str, ...]
+    driver_version: str
+
+
+class Clock(Record, frozen=True):
+    """The page's clock and surroundings: the smallest step seen, and what they depend on."""
+
+    tick_us: float
+    isolated: bool
+    secure: bool
+    visibility: str
+    has_span: bool
+
+
+class Check(Record, frozen=True):
+    """Outputs compared with the reference, before the first timed sample (`opening`) or after the last (`closing`)."""
+
+    stage: str
+    program: str
+    cell: str | None
+    outcome: Outcome
+    detail: str = ""
+
+
+class HostState(Record, frozen=True):
+    """What else the machine was doing."""
+
+    load_1min: float
+    cpu_busy_fraction: float
+    steal_fraction: float
+    memory_free_bytes: int
+
+
+class Host(Record, frozen=True):
+    system: str
+    cpu: str
+    cores: int
+    memory_bytes: int
+    python: str
+    container: bool
+    root: bool
+
+
+class Launch(Record, frozen=True):
+    launch: int
+    executor: str
+    build: Build | None
+    adapter: Adapter | None
+    clock: Clock | None
+    host_before: HostState
+    host_after: HostState
+    began: str
+    ended: str
+    outcome: Outcome
+    detail: str = ""
+    blocks: int = 0
+    checks: tuple[Check, ...] = ()
+
+
+# --- a run -------------------------------------------------------------------------------------------------------
+
+
+class Rig(Record, frozen=True):
+    version: str
+    source_hash: str
+
+
+class Plan(Record, frozen=True):
+    """The profile as resolved, options of every experiment spelled out, and the adapter that was asked for."""
+
+    profile: dict[str, Any]
+    seed: int
+    adapter_asked: str
+
+
+class Manifest(Record, frozen=True):
+    schema: int
+    rig: Rig
+    plan: Plan
+    command: tuple[str, ...]
+    host: Host
+    started: str
+    ended: str
+    finished: bool
+    why: str
+
+
+class Metric(Record, frozen=True):
+    """A figure with its interval. `variant` tells which; `reason` is never empty unless the outcome is ok."""
+
+    experiment: Name
+    metric: Name
+    variant: dict[str, str | int | float]
+    unit: str
+    outcome: MetricOutcome
+    value: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    ci_level: float = 0.95
+    n_samples: int = 0
+    n_launches: int = 0
+    reason: str = ""
+
+    @property
+    def key(self) -> str:
+        """`metric{k=v,...}`, keys sorted."""
+        return f"{self.metric}{{{','.join(f'{k}={self.variant[k]}' for k in sorted(self.variant))}}}"
+
+    @property
+    def half_width(self) -> float | None:
+        """Relative half-interval, or None without a value."""
+        if self.value is None or self.ci_low is None or self.ci_high is None or self.value == 0:
+            return None
+        return (self.ci_high - self.ci_low) / 2 / abs(self.value)
+
+
+class Verdict(Record, frozen=True):
+    claim: Name
+    outcome: VerdictOutcome
+    statement: Name
+    evidence: tuple[str, ...] = ()
+
+
+class Summary(Record, frozen=True):
+    schema: int
+    metrics: tuple[Metric, ...]
+    verdicts: tuple[Verdict, ...]
+
+
+# --- strict JSON -------------------------------------------------------------------------------------------------
+
+
+def refuse_nonfinite(value: object) -> None:
+    """Raises ValueError where a NaN or an infinity hides anywhere in plain data (msgspec would write null)."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} is not JSON")
+    if isinstance(value, dict):
+        for item in value.values():
+            refuse_nonfinite(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            refuse_nonfinite(item)
+
+
+def plain(record: object) -> Any:  # noqa: ANN401
+    """Records as dicts, lists, strings and numbers. ValueError on a number that JSON can't hold."""
+    data = msgspec.to_builtins(record)
+    refuse_nonfinite(data)
+    return data
+
+
+def encode(record: object) -> bytes:
+    """Strict JSON on one line."""
+    return msgspec.json.encode(plain(record))
+
+
+def canonical(record: object) -> bytes:
+    """Strict JSON with sorted keys: equal records give equal bytes."""
+    return msgspec.json.encode(plain(record), order="sorted")
+
+
+def decode(data: bytes | str, kind: type[T]) -> T:
+    """Validated record from JSON. msgspec.ValidationError names the place of what is wrong."""
+    return msgspec.json.decode(data, type=kind)

@@ -1,0 +1,152 @@
+"""Estimators and intervals, pure: arrays in, numbers out. Each formula names its source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+Floats = npt.NDArray[np.float64]
+
+RANGE_TOLERANCE = 0.05
+"""A count belongs to the linear range while its median is within this fraction of the line through the range."""
+
+LEAST_COUNTS = 4
+"""A slope is fitted to at least so many counts, so that each of its two halves has a slope of its own."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value and its confidence interval, in the value's own unit. `n`: independent values behind it."""
+
+    value: float
+    low: float
+    high: float
+    level: float
+    n: int
+
+    def overlaps(self, other: Interval) -> bool:
+        return self.low <= other.high and other.low <= self.high
+
+
+def mean_interval(values: Sequence[float] | Floats, level: float = 0.95) -> Interval:
+    """Arithmetic mean with Student's t interval, n − 1 degrees of freedom (NIST/SEMATECH e-Handbook, 1.3.5.2).
+
+    ValueError below two values: one launch says nothing about launches.
+    """
+    x = np.asarray(values, dtype=np.float64)
+    if x.size < 2:
+        raise ValueError(f"an interval over launches needs 2 launches, there are {x.size}")
+    half = stats.t.ppf((1 + level) / 2, x.size - 1) * x.std(ddof=1) / np.sqrt(x.size)
+    return Interval(float(x.mean()), float(x.mean() - half), float(x.mean() + half), level, x.size)
+
+
+def geometric_interval(values: Sequence[float] | Floats, level: float = 0.95) -> Interval:
+    """Geometric mean: Student's t interval of the logarithms, taken back (Fleming and Wallace, CACM 29(3), 1986, for
+    why ratios are averaged so). ValueError below two values, or where one is not positive.
+    """
+    x = np.asarray(values, dtype=np.float64)
+    if (x <= 0).any():
+        raise ValueError(f"{int((x <= 0).sum())} of {x.size} launches gave no positive value")
+    log = mean_interval(np.log(x), level)
+    return Interval(float(np.exp(log.value)), float(np.exp(log.low)), float(np.exp(log.high)), level, log.n)
+
+
+@dataclass(frozen=True)
+class Line:
+    """y = fixed + slope · n."""
+
+    slope: float
+    fixed: float
+
+    def at(self, n: Floats) -> Floats:
+        return self.fixed + self.slope * n
+
+
+def line(n: Sequence[float] | Floats, y: Sequence[float] | Floats) -> Line:
+    """Least squares with weights 1/ŷ²: times scatter in proportion to themselves (iteratively reweighted; Carroll and
+    Ruppert, Transformation and Weighting in Regression, 1988, chapter 2). ValueError below two different counts.
+    """
+    n, y = np.asarray(n, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if np.unique(n).size < 2:
+        raise ValueError("a slope needs two different counts")
+    weight = 1 / y**2
+    fit = Line(0.0, 0.0)
+    for _ in range(5):
+        center, mean = np.average(n, weights=weight), np.average(y, weights=weight)
+        slope = np.sum(weight * (n - center) * (y - mean)) / np.sum(weight * (n - center) ** 2)
+        fit = Line(float(slope), float(mean - slope * center))
+        # A line that comes near zero inside the ladder would give one count all the weight.
+        weight = 1 / np.maximum(fit.at(n), 0.1 * y) ** 2
+    return fit
+
+
+def linear_range(n: Floats, y: Floats) -> tuple[int, int] | None:
+    """First and last index of the counts on which time grows in proportion to work, or None.
+
+    n rises; y are the medians at each count. Searched from the top down: a GPU process that lags bends the line at
+    large counts (back-pressure), and a wait that is polled hides the work at small ones (the knee). The top four counts
+    that lie on one line within RANGE_TOLERANCE are the seed; the range grows downward while the next count stays on the
+    line and its work is at least half the fixed part. Without that condition the plateau under the knee, a perfect line
+    with a meaningless slope, would pass.
+    """
+    for last in range(len(n) - 1, LEAST_COUNTS - 2, -1):
+        first = last - LEAST_COUNTS + 1
+        if not _on_line(n, y, first, last):
+            continue
+        while first > 0 and _on_line(n, y, first - 1, last):
+            first -= 1
+        return first, last
+    return None
+
+
+def _on_line(n: Floats, y: Floats, first: int, last: int) -> bool:
+    part = slice(first, last + 1)
+    fit = line(n[part], y[part])
+    close = np.abs(y[part] / fit.at(n[part]) - 1) <= RANGE_TOLERANCE
+    return bool(close.all()) and fit.slope > 0 and 2 * fit.slope * n[first] >= fit.fixed
+
+
+def halves(n: Floats) -> tuple[slice, slice]:
+    """The lower and the upper half of an index range, disjoint; the middle one of an odd number goes up."""
+    middle = len(n) // 2
+    return slice(0, middle), slice(middle, len(n))
+
+
+@dataclass(frozen=True)
+class Modes:
+    """Two groups of times: their medians, the share of samples in the upper one, and the border between them."""
+
+    lower: float
+    upper: float
+    upper_share: float
+    border: float
+
+
+def two_modes(values: Sequence[float] | Floats, least_share: float = 0.05) -> Modes | None:
+    """The two modes of a sample, or None where it has one.
+
+    The border is Otsu's threshold on the logarithms (IEEE Trans. SMC 9(1), 1979: least variance within both groups).
+    They count as two where each holds `least_share` of the samples and the gap is clear: Ashman's D above 3 (Ashman,
+    Bird and Zepf, AJ 108, 1994, ask for 2).
+    """
+    x = np.sort(np.log(np.asarray(values, dtype=np.float64)))
+    least = max(2, int(np.ceil(least_share * x.size)))
+    splits = range(least, x.size - least + 1)
+    if not splits:
+        return None
+    at = min(splits, key=lambda i: x[:i].var() * i + x[i:].var() * (x.size - i))
+    low, high = x[:at], x[at:]
+    spread = np.sqrt((_robust_sd(low) ** 2 + _robust_sd(high) ** 2) / 2)
+    if np.median(high) - np.median(low) <= 3 * spread or np.median(high) == np.median(low):
+        return None
+    border = float(np.exp((low[-1] + high[0]) / 2))
+    return Modes(float(np.exp(np.median(low))), float(np.exp(np.median(high))), high.size / x.size, border)
+
+
+def _robust_sd(x: Floats) -> float:
+    """Standard deviation by the median absolute deviation, 1.4826 × MAD (Rousseeuw and Croux, JASA 88, 1993)."""
+    return float(1.4826 * np.median(np.abs(x - np.median(x))))

@@ -1,0 +1,144 @@
+"""A scripted executor: stands in for a browser, with times from a model and faults on demand, and no clock at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rig.executors.base import ExecutorFault, Timing
+from rig.policies import structure
+from rig.programs import reference
+from rig.programs.fill import Array
+from rig.records import Adapter, Build, Clock, Outcome, Policy, Program
+
+ADAPTER = Adapter(
+    vendor="scripted",
+    architecture="paper",
+    device="",
+    description="",
+    is_fallback=True,
+    features=("timestamp-query",),
+    limits={"maxBufferSize": 1 << 28, "maxComputeWorkgroupsPerDimension": 65535},
+    driver="scripted 1.0",
+    renderer="paper",
+    enabled_features=("timestamp-query",),
+    granted_limits={"maxBufferSize": 1 << 28, "maxComputeWorkgroupsPerDimension": 65535},
+)
+
+BUILD = Build(
+    flavour="scripted",
+    version="1.2.3.4",
+    sha256="0" * 64,
+    executable="scripted",
+    flags=("--scripted",),
+    driver_version="scripted",
+)
+
+CLOCK = Clock(tick_us=5.0, isolated=True, secure=True, visibility="visible", has_span=True)
+
+
+@dataclass
+class Model:
+    """Time of n dispatches under a policy, in µs: a fixed part, a polled floor, and so much for each dispatch."""
+
+    per_dispatch_us: dict[str, float] = field(default_factory=lambda: {"submit_each": 40.0, "one_pass": 6.0})
+    fixed_us: float = 300.0
+    floor_us: float = 0.0
+    noise: float = 0.02
+
+    def span_us(self, policy: Policy, n: int) -> float:
+        return self.per_dispatch_us[policy.name] * n
+
+    def wall_us(self, policy: Policy, n: int) -> float:
+        return max(self.fixed_us + self.span_us(policy, n), self.floor_us)
+
+
+Fault = Callable[["ScriptedSession", Policy, int], ExecutorFault | None]
+
+
+def no_fault(session: ScriptedSession, policy: Policy, n: int) -> None:  # noqa: ARG001
+    """Nothing goes wrong."""
+
+
+@dataclass
+class ScriptedExecutor:
+    """`fault` is asked before each execution; `wrong_after`: executions after which dispatches silently do nothing."""
+
+    model: Model = field(default_factory=Model)
+    fault: Fault = no_fault
+    adapter: Adapter = ADAPTER
+    clock: Clock = CLOCK
+    start_fault: ExecutorFault | None = None
+    load_fault: ExecutorFault | None = None
+    wrong_after: int = 10**9
+    name: str = "scripted"
+    build_id: str = "scripted 1.2.3.4"
+    flags: tuple[str, ...] = ("--scripted",)
+    launches: int = 0
+    open_sessions: int = 0
+
+    def launch(self, limits: dict[str, int]) -> ScriptedSession:  # noqa: ARG002
+        self.launches += 1
+        if self.start_fault is not None:
+            raise self.start_fault
+        self.open_sessions += 1
+        return ScriptedSession(self, np.random.default_rng(self.launches))
+
+    def close(self) -> None:
+        assert self.open_sessions == 0, "a session was left open"
+
+
+class ScriptedSession:
+    def __init__(self, executor: ScriptedExecutor, rng: np.random.Generator) -> None:
+        self.executor = executor
+        self.rng = rng
+        self.build = BUILD
+        self.adapter = executor.adapter
+        self.clock = executor.clock
+        self.number = executor.launches
+        self.executions = 0
+        self.issued: dict[str, int] = {}
+        self.ran: dict[str, int] = {}
+
+    def load(self, program: Program) -> None:
+        if self.executor.load_fault is not None:
+            raise self.executor.load_fault
+
+    def reset(self, program: Program) -> None:
+        self.issued[program.name] = self.ran[program.name] = 0
+
+    def outputs(self, program: Program) -> tuple[int, dict[str, Array]]:
+        return self.issued[program.name], reference.run(program, self.ran[program.name])
+
+    def time(self, program: Program, policy: Policy, n: int) -> Timing:
+        self.executions += 1
+        fault = self.executor.fault(self, policy, n)
+        if fault is not None:
+            raise fault
+        self.issued[program.name] += n
+        if self.executions <= self.executor.wrong_after:
+            self.ran[program.name] += n
+        scatter = float(np.exp(self.rng.normal(0, self.executor.model.noise)))
+        wall_us = self.executor.model.wall_us(policy, n) * scatter
+        span_ns = int(self.executor.model.span_us(policy, n) * scatter * 1000)
+        return Timing(
+            wall_us=wall_us,
+            encode_us=0.3 * n,
+            stamps_ns=("1000", str(1000 + span_ns)) if self.clock.has_span else None,
+            issued=structure(policy, n),
+        )
+
+    def close(self) -> None:
+        self.executor.open_sessions -= 1
+
+
+def fault_at(outcome: Outcome, *, policy: str = "one_pass", n: int = 100, launches: int = 10**9) -> Fault:
+    """A fault whenever `policy` runs n dispatches, in the first `launches` launches."""
+
+    def fault(session: ScriptedSession, at: Policy, count: int) -> ExecutorFault | None:
+        hit = at.name == policy and count == n and session.number <= launches
+        return ExecutorFault(outcome, f"planted {outcome}") if hit else None
+
+    return fault
