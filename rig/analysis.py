@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rig import config
 from rig.claims import CLAIMS
 from rig.config import Profile
@@ -34,14 +36,23 @@ def missing(summary: Summary) -> list[Metric]:
     return [metric for metric in summary.metrics if metric.outcome is MetricOutcome.failed]
 
 
+def primary(metrics: Iterable[Metric]) -> list[Metric]:
+    """Of figures that differ only in their clock, the one by span, or by wall where the device has no timestamps."""
+    chosen: dict[tuple[object, ...], Metric] = {}
+    for metric in sorted(metrics, key=lambda m: m.variant.get("clock") != "span"):
+        others = tuple(sorted((k, v) for k, v in metric.variant.items() if k != "clock"))
+        held = chosen.get((metric.metric, *others))
+        if held is None or held.outcome is MetricOutcome.not_supported:
+            chosen[(metric.metric, *others)] = metric
+    return list(chosen.values())
+
+
 def imprecise(summary: Summary, precision: float) -> list[Metric]:
-    """Per-dispatch figures whose relative half-interval is above `precision`, or which are unresolved."""
+    """Primary per-dispatch figures whose relative half-interval is above `precision`, or which are unresolved."""
     return [
         metric
-        for metric in summary.metrics
-        if metric.metric.endswith(".per_dispatch_us")
-        and metric.outcome in (MetricOutcome.ok, MetricOutcome.unresolved)
-        and (metric.outcome is MetricOutcome.unresolved or (metric.half_width or 0) > precision)
+        for metric in primary(m for m in summary.metrics if m.metric.endswith(".per_dispatch_us"))
+        if metric.outcome is MetricOutcome.unresolved or (metric.half_width or 0) > precision
     ]
 
 

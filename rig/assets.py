@@ -31,7 +31,7 @@ def kernels() -> list[str]:
 
 @cache
 def source_hash() -> str:
-    """SHA-256 over everything that decides what is measured and how: Python, pages and WGSL. 16 hex digits."""
+    """SHA-256 over everything that the rig consists of: Python, pages and WGSL. 16 hex digits."""
     digest = hashlib.sha256()
     for base, pattern in ((_PACKAGE, "**/*.py"), (folder("pages"), "*"), (folder("wgsl"), "*.wgsl")):
         for path in sorted(base.glob(pattern)):

@@ -21,7 +21,7 @@ from rig.executors.chromium import ChromiumExecutor
 from rig.experiments import REGISTRY
 from rig.measure import Exit, measure, render
 from rig.publish import publish as publish_run
-from rig.report import words
+from rig.report import findings
 
 app = typer.Typer(
     help="What a WebGPU dispatch costs in a real browser, and how sure that is.",
@@ -178,8 +178,10 @@ def _make_room(place: Path, replace: bool) -> None:
 
 
 def _tell(run: Path) -> None:
-    for sentence in words.headline(frames.read(run), store.read_summary(run)):
+    stored = frames.read(run)
+    for sentence in (*findings.banners(stored), *findings.headline(store.read_summary(run))):
         out.print(escape(sentence))
+    out.print(escape(f"adapter: {findings.adapter_line(stored)}"))
     out.print(escape(f"report: {run / store.REPORT}"))
 
 

@@ -83,6 +83,8 @@ def missing(
 
 def why_none(run: Run, rows: pd.DataFrame, experiment: str) -> tuple[str, MetricOutcome]:
     """Why no sample among `rows` (all samples of one cell or more, void ones included) counts."""
+    if rows.empty and not run.samples.empty:
+        return "the profile has no such cell", MetricOutcome.not_supported
     void = rows[rows["void"] != ""]
     if void.empty:
         broken = [f"{launch.outcome}: {launch.detail}" for launch in run.launches if launch.outcome is not Outcome.ok]

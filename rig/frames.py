@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,12 +57,15 @@ def read(path: Path) -> Run:
 def assemble(
     manifest: Manifest, cells: Mapping[str, Cell], launches: Iterable[Launch], samples: Iterable[Sample]
 ) -> Run:
-    """A run from its records."""
+    """A run from its records. StoreError where they don't belong together."""
     launches = tuple(launches)
     frame = pd.DataFrame([[getattr(s, name) for name in COLUMNS] for s in samples], columns=COLUMNS)
     frame["outcome"] = [str(outcome) for outcome in frame["outcome"]]
     for name in ("wall_us", "encode_us", "span_us", "busy_us"):
         frame[name] = frame[name].astype(float)
+    unknown = set(frame["cell"]) - set(cells)
+    if unknown:
+        raise store.StoreError(f"samples of cells that {store.CELLS} does not define: {', '.join(sorted(unknown)[:3])}")
     of = [cells[key] for key in frame["cell"]]
     frame["program"] = [cell.program.name for cell in of]
     frame["policy"] = [cell.policy.name for cell in of]
@@ -83,6 +87,8 @@ def _void(frame: pd.DataFrame, launches: tuple[Launch, ...]) -> list[str]:
     def reason(number: int, cell: str, program: str, outcome: str, wall_us: float) -> str:
         if outcome != Outcome.ok:
             return outcome
+        if math.isnan(wall_us):
+            return "no wall time"
         launch = by_number.get(number)
         if launch is None:
             return "launch without an end"

@@ -127,6 +127,8 @@ class Visit:
         try:
             self.session.reset(cell.program)
             result = timed(self.session, cell)
+            if isinstance(result, ExecutorFault):
+                return result
             _, got = self.session.outputs(cell.program)
         except ExecutorFault as fault:
             return fault

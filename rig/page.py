@@ -12,6 +12,8 @@ import jinja2
 
 from rig import __version__, assets
 
+LOOPBACK = "127.0.0.1"
+
 TYPES = {".js": "text/javascript", ".html": "text/html"}
 
 ISOLATION = {"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Embedder-Policy": "require-corp"}
@@ -44,9 +46,9 @@ class _Handler(BaseHTTPRequestHandler):
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, address: str, headers: dict[str, str]) -> None:
+    def __init__(self, headers: dict[str, str]) -> None:
         self.headers = headers
-        super().__init__((address, 0), _Handler)
+        super().__init__((LOOPBACK, 0), _Handler)
 
     def files(self) -> dict[str, bytes]:
         """Everything that can be asked for: the page, and the modules of pages/."""
@@ -55,12 +57,12 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def serve(*, isolated: bool = True, address: str = "127.0.0.1") -> Iterator[str]:
-    """Serves the harness until the block ends; yields its URL."""
-    server = _Server(address, ISOLATION if isolated else {})
+def serve(*, isolated: bool = True, host: str = LOOPBACK) -> Iterator[str]:
+    """Serves the harness on loopback until the block ends; yields its URL, under the name `host`."""
+    server = _Server(ISOLATION if isolated else {})
     Thread(target=server.serve_forever, name="rig-page", daemon=True).start()
     try:
-        yield f"http://{address}:{server.server_port}/"
+        yield f"http://{host}:{server.server_port}/"
     finally:
         server.shutdown()
         server.server_close()

@@ -55,6 +55,12 @@ def geometric_interval(values: Sequence[float] | Floats, level: float = 0.95) ->
     return Interval(float(np.exp(log.value)), float(np.exp(log.low)), float(np.exp(log.high)), level, log.n)
 
 
+def share_interval(values: Sequence[float] | Floats, level: float = 0.95) -> Interval:
+    """As mean_interval, for shares: its ends stay within 0 and 1."""
+    found = mean_interval(values, level)
+    return Interval(found.value, max(found.low, 0.0), min(found.high, 1.0), level, found.n)
+
+
 @dataclass(frozen=True)
 class Line:
     """y = fixed + slope · n."""
@@ -89,25 +95,37 @@ def linear_range(n: Floats, y: Floats) -> tuple[int, int] | None:
 
     n rises; y are the medians at each count. Searched from the top down: a GPU process that lags bends the line at
     large counts (back-pressure), and a wait that is polled hides the work at small ones (the knee). The top four counts
-    that lie on one line within RANGE_TOLERANCE are the seed; the range grows downward while the next count stays on the
-    line and its work is at least half the fixed part. Without that condition the plateau under the knee, a perfect line
-    with a meaningless slope, would pass.
+    that make a sound line are the seed; the range grows downward while the line so far predicts the next count.
     """
     for last in range(len(n) - 1, LEAST_COUNTS - 2, -1):
         first = last - LEAST_COUNTS + 1
-        if not _on_line(n, y, first, last):
+        if not _sound(n[first : last + 1], y[first : last + 1]):
             continue
-        while first > 0 and _on_line(n, y, first - 1, last):
+        while first > 0 and _predicts(n[first : last + 1], y[first : last + 1], n[first - 1], y[first - 1]):
             first -= 1
         return first, last
     return None
 
 
-def _on_line(n: Floats, y: Floats, first: int, last: int) -> bool:
-    part = slice(first, last + 1)
-    fit = line(n[part], y[part])
-    close = np.abs(y[part] / fit.at(n[part]) - 1) <= RANGE_TOLERANCE
-    return bool(close.all()) and fit.slope > 0 and 2 * fit.slope * n[first] >= fit.fixed
+def _sound(n: Floats, y: Floats) -> bool:
+    """Whether these counts lie on one line that can be a cost: rising, and with a fixed part that can be a wait.
+
+    Below zero a fixed part can't be: there the line is bent by back-pressure. Nor may it outweigh the work at the first
+    count: the plateau under the knee is a perfect line too, with a meaningless slope.
+    """
+    fit = line(n, y)
+    close = np.abs(y / fit.at(n) - 1) <= RANGE_TOLERANCE
+    return bool(close.all()) and fit.slope > 0 and fit.fixed >= -RANGE_TOLERANCE * y[0] and _works(fit, n[0])
+
+
+def _predicts(n: Floats, y: Floats, next_n: float, next_y: float) -> bool:
+    fit = line(n, y)
+    return abs(next_y / (fit.fixed + fit.slope * next_n) - 1) <= RANGE_TOLERANCE and _works(fit, next_n)
+
+
+def _works(fit: Line, n: float) -> bool:
+    """Whether the work at n is at least half the fixed part: with less, the wait's own scatter bends the slope."""
+    return 2 * fit.slope * n >= fit.fixed
 
 
 def halves(n: Floats) -> tuple[slice, slice]:

@@ -58,7 +58,7 @@ class Model:
 Fault = Callable[["ScriptedSession", Policy, int], ExecutorFault | None]
 
 
-def no_fault(session: ScriptedSession, policy: Policy, n: int) -> None:  # noqa: ARG001
+def no_fault(session: ScriptedSession, policy: Policy, n: int) -> None:
     """Nothing goes wrong."""
 
 
@@ -102,7 +102,7 @@ class ScriptedSession:
         self.issued: dict[str, int] = {}
         self.ran: dict[str, int] = {}
 
-    def load(self, program: Program) -> None:
+    def load(self, program: Program) -> None:  # noqa: ARG002
         if self.executor.load_fault is not None:
             raise self.executor.load_fault
 
@@ -134,7 +134,7 @@ class ScriptedSession:
         self.executor.open_sessions -= 1
 
 
-def fault_at(outcome: Outcome, *, policy: str = "one_pass", n: int = 100, launches: int = 10**9) -> Fault:
+def fault_at(outcome: Outcome, *, policy: str = "one_pass", n: int = 50, launches: int = 10**9) -> Fault:
     """A fault whenever `policy` runs n dispatches, in the first `launches` launches."""
 
     def fault(session: ScriptedSession, at: Policy, count: int) -> ExecutorFault | None:

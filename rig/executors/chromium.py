@@ -79,17 +79,22 @@ class Outputs(Record, frozen=True):
 
 
 class ChromiumExecutor:
-    """Launches one build of Chromium, again and again, with the same flags."""
+    """Launches one build of Chromium, again and again, with the same flags.
+
+    `isolated` and `host` are the page's surroundings; only a doctor or a test wants them otherwise.
+    """
 
     name = "chromium"
 
-    def __init__(self, browser: Browser, flags: tuple[str, ...], *, isolated: bool = True) -> None:
+    def __init__(
+        self, browser: Browser, flags: tuple[str, ...], *, isolated: bool = True, host: str = page_server.LOOPBACK
+    ) -> None:
         self.browser = browser
         self._flags = flags
         self._loop = asyncio.new_event_loop()
         self._driver: Playwright | None = None
         self._serving = contextlib.ExitStack()
-        self._url = self._serving.enter_context(page_server.serve(isolated=isolated))
+        self._url = self._serving.enter_context(page_server.serve(isolated=isolated, host=host))
 
     @property
     def build_id(self) -> str:

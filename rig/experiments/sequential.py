@@ -27,7 +27,7 @@ class SequentialOptions(Options, frozen=True):
     blocks: Positive = 12
     elements: Positive = 64
     counts: Annotated[tuple[Positive, ...], msgspec.Meta(min_length=stats.LEAST_COUNTS)] = (
-        *(1, 2, 5, 10, 20, 50, 100, 150, 200, 300, 500, 700, 1000, 1400, 2000),
+        *(1, 2, 5, 10, 20, 50, 70, 100, 150, 200, 300, 500, 700, 1000, 1400, 2000),
     )
     policies: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)] = ("submit_each", "one_pass")
 
@@ -47,9 +47,12 @@ def compute(run: Run, options: SequentialOptions) -> list[Metric]:
 
 def _of(run: Run, name: str) -> list[Metric]:
     good = run.good(ID).query("policy == @name")
-    if good.empty:
+    counts = good["n"].nunique()
+    if counts < stats.LEAST_COUNTS:
         every = run.samples[(run.samples["experiment"] == ID) & (run.samples["policy"] == name)]
         reason, outcome = figures.why_none(run, every, ID)
+        if counts:
+            reason = f"samples of {counts} counts count, a slope needs {stats.LEAST_COUNTS}; {reason}"
         return [
             figures.missing(ID, f"sequential.{metric}", {"policy": name}, unit, reason, outcome)
             for metric, unit in (
@@ -62,7 +65,7 @@ def _of(run: Run, name: str) -> list[Metric]:
     ladders = {clock: Ladder(name, clock, good) for clock in ("span", "wall")}
     primary = ladders["span"] if ladders["span"].stamped else ladders["wall"]
     found = [ladder.per_dispatch() for ladder in ladders.values()]
-    found += [ladders["wall"].fixed(), _total_over_n(name, good), _naive_over_true(name, good, primary)]
+    found += [ladders["wall"].fixed(), _total_over_n(run, name, good), _naive_over_true(run, name, good, primary)]
     found += [metric for ladder in ladders.values() for metric in ladder.borders()]
     if ladders["span"].stamped:
         ratio = ladders["wall"].slopes() / ladders["span"].slopes()
@@ -86,7 +89,8 @@ class Ladder:
         column = f"{clock}_us"
         self.variant: dict[str, str | int | float] = {"policy": policy, "clock": clock}
         self.rows = good.dropna(subset=[column])
-        self.stamped = not self.rows.empty
+        # a clock that only some launches have would leave the others out
+        self.stamped = self.rows["launch"].nunique() == good["launch"].nunique()
         self.medians = self.rows.groupby(["launch", "n"])[column].median().unstack("n")
         pooled = self.rows.groupby("n")[column].median()
         self.n = pooled.index.to_numpy(dtype=np.float64)
@@ -125,7 +129,7 @@ class Ladder:
         """The slope over the linear range; unresolved where its two halves disagree."""
         metric = "sequential.per_dispatch_us"
         if not self.stamped:
-            reason = "no GPU timestamps: the device lacks timestamp-query, or every pair was bad"
+            reason = "no GPU timestamps: a launch lacks timestamp-query, or all its pairs were bad"
             return figures.missing(ID, metric, self.variant, "us", reason, MetricOutcome.not_supported)
         return figures.over_launches(ID, metric, self.variant, "us", self.slopes(), self._samples(), doubt=self.doubt)
 
@@ -147,7 +151,7 @@ class Ladder:
         found = []
         for metric, low in (("sequential.knee_n", first - 1), ("sequential.back_pressure_n", last)):
             if low >= 0 and low + 1 < len(self.n):
-                ends = (self.n[low], self.n[low + 1])
+                ends = (float(self.n[low]), float(self.n[low + 1]))
                 found.append(figures.bracket(ID, metric, self.variant, *ends, len(self.rows), len(self.medians)))
         return found
 
@@ -169,24 +173,30 @@ class Ladder:
         )
 
 
-def _total_over_n(name: str, good: pd.DataFrame) -> Metric:
+def _at(run: Run, name: str, n: int) -> pd.DataFrame:
+    """All samples of one count, those that don't count included."""
+    rows = run.samples
+    return rows[(rows["experiment"] == ID) & (rows["policy"] == name) & (rows["n"] == n)]
+
+
+def _total_over_n(run: Run, name: str, good: pd.DataFrame) -> Metric:
     """The published estimator: mean time of 100 dispatches, the wait included, over 100."""
     metric = "sequential.total_over_n_us"
     variant: figures.Variant = {"policy": name, "n": PUBLISHED_N}
     rows = good[good["n"] == PUBLISHED_N]
     if rows.empty:
-        return figures.missing(ID, metric, variant, "us", f"the ladder has no {PUBLISHED_N}")
+        return figures.missing(ID, metric, variant, "us", *figures.why_none(run, _at(run, name, PUBLISHED_N), ID))
     return figures.over_launches(
         ID, metric, variant, "us", rows.groupby("launch")["wall_us"].mean() / PUBLISHED_N, len(rows)
     )
 
 
-def _naive_over_true(name: str, good: pd.DataFrame, primary: Ladder) -> Metric:
+def _naive_over_true(run: Run, name: str, good: pd.DataFrame, primary: Ladder) -> Metric:
     """Mean time of one waited dispatch over the slope by the primary clock, launch by launch."""
     metric, variant = "sequential.naive_over_true", {"policy": name}
     single = good[good["n"] == 1]
     if single.empty:
-        return figures.missing(ID, metric, variant, "ratio", "the ladder has no 1")
+        return figures.missing(ID, metric, variant, "ratio", *figures.why_none(run, _at(run, name, 1), ID))
     ratio = single.groupby("launch")["wall_us"].mean() / primary.slopes()
     return figures.over_launches(ID, metric, variant, "ratio", ratio, len(single), doubt=primary.doubt)
 

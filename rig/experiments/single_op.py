@@ -45,7 +45,7 @@ def _of(run: Run, waiter: str) -> list[Metric]:
     wall = good.groupby("launch")["wall_us"]
 
     def figure(name: str, per_launch: pd.Series[float], n: int = len(good), unit: str = "us", **extra: float) -> Metric:
-        interval = stats.mean_interval if unit == "fraction" else stats.geometric_interval
+        interval = stats.share_interval if unit == "fraction" else stats.geometric_interval
         return figures.over_launches(
             ID, f"single_op.{name}", {"waiter": waiter, **extra}, unit, per_launch, n, interval=interval
         )
@@ -59,11 +59,13 @@ def _of(run: Run, waiter: str) -> list[Metric]:
 
 
 def _modes(good: pd.DataFrame, figure: Callable[..., Metric]) -> list[Metric]:
-    """The two modes, where the pooled samples have two: an answer at the first look, or at the next poll."""
+    """The two modes, where several launches have both: answered at the first look, or at a later poll."""
     modes = stats.two_modes(good["wall_us"].to_numpy(dtype=float))
     if modes is None:
         return []
     upper = good["wall_us"] > modes.border
+    if min(good.loc[which, "launch"].nunique() for which in (upper, ~upper)) < 2:
+        return []
     return [
         figure("mode_us", good[~upper].groupby("launch")["wall_us"].median(), int((~upper).sum()), mode="lower"),
         figure("mode_us", good[upper].groupby("launch")["wall_us"].median(), int(upper.sum()), mode="upper"),

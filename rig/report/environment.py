@@ -1,0 +1,177 @@
+"""On what was this measured: adapter, build, clock, host, and what each launch met? Tables of plain strings."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from rig.frames import Run
+from rig.records import Adapter, Build, HostState, Launch, Outcome
+from rig.report import findings, words
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with a heading row; every row as long as it."""
+
+    name: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names and values, and long lists that stay folded until asked for."""
+
+    name: str
+    pairs: tuple[tuple[str, str], ...]
+    folded: tuple[tuple[str, str], ...] = ()
+
+
+def first_line(text: str, limit: int = 240) -> str:
+    """The first line with anything in it, cut where it is long."""
+    line = next((part.strip() for part in text.splitlines() if part.strip()), "")
+    return line if len(line) <= limit else f"{line[:limit]}…"
+
+
+def facts(run: Run) -> list[Facts]:
+    """Adapters, builds, clocks, host and rig."""
+    found = [_adapter(adapter, run) for adapter in findings.adapters(run)]
+    found += [_build(build, run) for build in findings.builds(run)]
+    return [*found, _clock(run), _host(run), _rig(run)]
+
+
+def _whose(what: str, launches: list[int], run: Run) -> str:
+    if len(launches) == len(run.launches):
+        return what
+    return f"{what} of {'launch' if len(launches) == 1 else 'launches'} {words.listed(map(str, launches))}"
+
+
+def _adapter(adapter: Adapter, run: Run) -> Facts:
+    launches = [launch.launch for launch in run.launches if launch.adapter == adapter]
+    named = ("vendor", "architecture", "device", "description", "driver", "renderer")
+    pairs = [(name, words.given(getattr(adapter, name))) for name in named]
+    kind = "yes, a software adapter: it computes on the CPU" if adapter.is_fallback else "no"
+    pairs = [("asked for", words.given(run.manifest.plan.adapter_asked)), *pairs, ("fallback", kind)]
+    folded = (
+        ("features offered", _lines(adapter.features)),
+        ("features enabled", _lines(adapter.enabled_features)),
+        ("limits offered", _limits(adapter.limits)),
+        ("limits granted", _limits(adapter.granted_limits)),
+    )
+    return Facts(_whose("Adapter", launches, run), tuple(pairs), folded)
+
+
+def _build(build: Build, run: Run) -> Facts:
+    launches = [launch.launch for launch in run.launches if launch.build == build]
+    executors = dict.fromkeys(launch.executor for launch in run.launches if launch.build == build)
+    pairs = (
+        ("executor", words.listed(executors)),
+        ("flavour", words.given(build.flavour)),
+        ("version", words.given(build.version)),
+        ("sha256", words.given(build.sha256)),
+        ("executable", words.given(build.executable)),
+        ("driven by", words.given(build.driver_version)),
+    )
+    return Facts(_whose("Browser build", launches, run), pairs, (("effective flags", _lines(build.flags)),))
+
+
+def _clock(run: Run) -> Facts:
+    clocks = [launch.clock for launch in run.launches if launch.clock is not None]
+    ticks = [clock.tick_us for clock in clocks]
+    step = f"{words.quantity(min(ticks), 'us')} to {words.quantity(max(ticks), 'us')}" if ticks else words.MISSING
+    if len({words.number(tick) for tick in ticks}) == 1:
+        step = words.quantity(ticks[0], "us")
+    stamped = sum(clock.has_span for clock in clocks)
+    isolated = sum(clock.isolated for clock in clocks)
+    of = f"of {words.counted(len(clocks), 'launch', 'launches')}"
+    return Facts("Clock", (
+        ("smallest step seen", step),
+        ("cross-origin isolated", f"{isolated} {of}"),
+        ("secure context", f"{sum(clock.secure for clock in clocks)} {of}"),
+        ("visibility", words.listed(dict.fromkeys(clock.visibility for clock in clocks)) or words.MISSING),
+        ("GPU timestamps", f"{stamped} {of}"),
+    ))  # fmt: skip
+
+
+def _host(run: Run) -> Facts:
+    host = run.manifest.host
+    return Facts("Host", (
+        ("system", words.given(host.system)),
+        ("CPU", words.given(host.cpu)),
+        ("cores", str(host.cores)),
+        ("memory", f"{words.number(host.memory_bytes / 2**30)} GiB"),
+        ("Python", words.given(host.python)),
+        ("in a container", "yes" if host.container else "no"),
+        ("as root", "yes" if host.root else "no"),
+    ))  # fmt: skip
+
+
+def _rig(run: Run) -> Facts:
+    made = run.manifest
+    profile = msgspec.to_builtins(made.plan.profile)
+    return Facts("Run", (
+        ("rig version", words.given(made.rig.version)),
+        ("source hash", words.given(made.rig.source_hash)),
+        ("seed", str(made.plan.seed)),
+        ("started", words.given(made.started)),
+        ("ended", words.given(made.ended)),
+    ), (("profile as resolved", json.dumps(profile, indent=1, ensure_ascii=False)),))  # fmt: skip
+
+
+def launch_table(run: Run) -> Table:
+    """Every launch, what the host was doing before and after it, and how it ended."""
+    head = (
+        "launch",
+        "outcome",
+        "blocks",
+        "load, 1 min",
+        "CPU busy",
+        "steal",
+        "began",
+        "ended",
+        "detail",
+    )
+    return Table("Launches", head, tuple(_launch(launch) for launch in run.launches))
+
+
+def _launch(launch: Launch) -> tuple[str, ...]:
+    before, after = _state(launch.host_before), _state(launch.host_after)
+    around = tuple(f"{before[name]} → {after[name]}" for name in before)
+    outcome = "✓ ok" if launch.outcome is Outcome.ok else f"✗ {launch.outcome}".replace("_", " ")
+    detail = first_line(launch.detail) or "none"
+    return (
+        str(launch.launch),
+        outcome,
+        f"{launch.blocks:,}",
+        *around,
+        _moment(launch.began),
+        _moment(launch.ended),
+        detail,
+    )
+
+
+def _moment(text: str) -> str:
+    """A time to the second; anything that is none as it stands."""
+    found = re.match(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)", text)
+    return f"{found[1]} {found[2]}" if found else words.given(text)
+
+
+def _state(state: HostState) -> Mapping[str, str]:
+    return {
+        "load": words.number(state.load_1min),
+        "busy": words.percent(state.cpu_busy_fraction),
+        "steal": words.percent(state.steal_fraction),
+    }
+
+
+def _lines(items: tuple[str, ...]) -> str:
+    return "\n".join(items) or "none"
+
+
+def _limits(limits: Mapping[str, int]) -> str:
+    return "\n".join(f"{name}: {value:,}" for name, value in limits.items()) or "none"

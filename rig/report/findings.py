@@ -1,0 +1,189 @@
+"""What did this run find, and what must be known before any of it is believed? The first lines of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+from rig import analysis
+from rig.frames import Run
+from rig.records import Adapter, Build, Launch, Metric, Outcome, Summary
+from rig.report import words
+
+T = TypeVar("T")
+
+COARSE_TICK_US = 50
+"""From here on the page's clock is one that a browser without cross-origin isolation gives."""
+
+
+# --- first lines -------------------------------------------------------------------------------------------------
+
+
+def headline(summary: Summary) -> list[str]:
+    """What a dispatch costs and what timing it naively says, with intervals; or why there is no figure."""
+    return [*_costs(summary), *_naive(summary)]
+
+
+def _costs(summary: Summary) -> list[str]:
+    slopes = [m for m in summary.metrics if m.metric == "sequential.per_dispatch_us"]
+    if not slopes:
+        return ["This run has no figure of what a dispatch costs: the sequential experiment is not part of it."]
+    policies = list(dict.fromkeys(str(m.variant.get("policy", "")) for m in slopes))
+    primary = {str(m.variant.get("policy", "")): m for m in analysis.primary(slopes)}
+    chosen = [primary[name] for name in policies]
+    sentences = [_cost_sentence(group) for group in _grouped(m for m in chosen if not words.absence(m))]
+    sentences += _absence_sentences("What a dispatch costs", [m for m in chosen if words.absence(m)])
+    return sentences + _no_timestamps(slopes, chosen)
+
+
+def _grouped(metrics: Iterable[Metric]) -> list[list[Metric]]:
+    groups: dict[object, list[Metric]] = {}
+    for metric in metrics:
+        groups.setdefault((metric.variant.get("clock"), metric.n_launches, metric.ci_level), []).append(metric)
+    return list(groups.values())
+
+
+def _cost_sentence(metrics: Sequence[Metric]) -> str:
+    parts = []
+    for index, metric in enumerate(metrics):
+        level = f"{words.level(metric.ci_level)} interval " if index == 0 else ""
+        parts.append(f"{_value(metric, level)} {words.policy(str(metric.variant.get('policy', '')))}")
+    return f"A dispatch costs {words.listed(parts)}, by {_clock(metrics[0])}, over {_launches(metrics[0])}."
+
+
+def _absence_sentences(subject: str, metrics: Sequence[Metric]) -> list[str]:
+    """One sentence for all that lack a figure for the same reason."""
+    by_reason: dict[str, list[Metric]] = {}
+    for metric in metrics:
+        by_reason.setdefault(f"{_clock(metric)}, is {words.absence(metric)}", []).append(metric)
+    return [
+        f"{subject} {words.listed(words.policy(str(m.variant.get('policy', ''))) for m in group)}, by {reason}."
+        for reason, group in by_reason.items()
+    ]
+
+
+def _no_timestamps(slopes: Sequence[Metric], chosen: Sequence[Metric]) -> list[str]:
+    absent = [m for m in slopes if m.variant.get("clock") == "span" and m not in chosen]
+    return [f"The slope by GPU span is {words.absence(absent[0])}."] if absent else []
+
+
+def _naive(summary: Summary) -> list[str]:
+    by_key = {m.key: m for m in summary.metrics}
+    single = by_key.get("single_op.latency_us{waiter=work_done}")
+    ratio = by_key.get("sequential.naive_over_true{policy=submit_each}")
+    sentences = []
+    if single is not None:
+        subject = "Timing one dispatch with its wait"
+        why = words.absence(single)
+        sentences.append(f"{subject} is {why}." if why else f"{subject} says {_value(single)}.")
+    if ratio is not None:
+        why = words.absence(ratio)
+        subject = "How much one waited dispatch overstates that cost"
+        sentences.append(
+            f"{subject} is {why}."
+            if why
+            else f"In the ladder's own blocks, one waited dispatch takes {_value(ratio)} the cost with one submit each."
+        )
+    return sentences
+
+
+def _value(metric: Metric, level: str = "") -> str:
+    ends = words.interval(metric.ci_low, metric.ci_high, metric.unit, metric.value) or words.MISSING
+    return f"{words.quantity(metric.value, metric.unit)} ({level}{ends})"
+
+
+def _clock(metric: Metric) -> str:
+    return words.CLOCKS.get(str(metric.variant.get("clock", "wall")), str(metric.variant.get("clock")))
+
+
+def _launches(metric: Metric) -> str:
+    return words.counted(metric.n_launches, "launch", "launches")
+
+
+# --- adapters and builds -----------------------------------------------------------------------------------------
+
+
+def adapters(run: Run) -> list[Adapter]:
+    """The different adapters that the launches gave, in the order of their first launch."""
+    return _distinct(launch.adapter for launch in run.launches)
+
+
+def builds(run: Run) -> list[Build]:
+    """The different builds that were launched."""
+    return _distinct(launch.build for launch in run.launches)
+
+
+def _distinct(records: Iterable[T | None]) -> list[T]:
+    found: list[T] = []
+    for record in records:
+        if record is not None and record not in found:
+            found.append(record)
+    return found
+
+
+def adapter_line(run: Run) -> str:
+    """Which adapter was obtained and which was asked for."""
+    got = words.listed(dict.fromkeys(adapter.label for adapter in adapters(run))) or "none, no launch gave one"
+    return f"{got}; asked for: {words.given(run.manifest.plan.adapter_asked)}"
+
+
+# --- banners -----------------------------------------------------------------------------------------------------
+
+
+def banners(run: Run) -> list[str]:
+    """What a reader must know before the figures, most serious first."""
+    good = [launch for launch in run.launches if launch.outcome is Outcome.ok]
+    told = [_software(run), _unfinished(run), _no_good_launch(run, good)]
+    told += [_differ("adapter", len(adapters(run))), _differ("browser build", len(builds(run)))]
+    return [text for text in (*told, *_clock_banners(run.launches)) if text]
+
+
+def _software(run: Run) -> str:
+    software = [adapter for adapter in adapters(run) if adapter.is_fallback]
+    if not software:
+        return ""
+    names = words.listed(dict.fromkeys(adapter.label for adapter in software))
+    verb = "computes" if len(software) == 1 else "compute"
+    return (
+        f"This is a software adapter: {names} {verb} on the CPU. The figures tell what the browser's path and this "
+        "host's CPU do; they say nothing about a GPU, and are not to be compared with figures of one."
+    )
+
+
+def _unfinished(run: Run) -> str:
+    return "" if run.manifest.finished else f"This run did not finish: {run.manifest.why or 'no reason was recorded'}."
+
+
+def _no_good_launch(run: Run, good: Sequence[Launch]) -> str:
+    if good:
+        return ""
+    if not run.launches:
+        return "This run has no launch."
+    last = run.launches[-1]
+    made = words.counted(len(run.launches), "launch", "launches")
+    return f"No launch counts, of {made}; the last one ended with {last.outcome}: {last.detail or 'no detail'}."
+
+
+def _differ(what: str, count: int) -> str:
+    return f"The launches of this run had {count} different {what}s: the figures mix them." if count > 1 else ""
+
+
+def _clock_banners(launches: Sequence[Launch]) -> list[str]:
+    clocks = [launch.clock for launch in launches if launch.clock is not None]
+    coarse = [clock.tick_us for clock in clocks if clock.tick_us >= COARSE_TICK_US]
+    open_pages = sum(not clock.isolated for clock in clocks)
+    hidden = sum(clock.visibility != "visible" for clock in clocks)
+    found = []
+    if coarse:
+        found.append(
+            f"The page's clock is coarse: it moves in steps of {words.quantity(max(coarse), 'us')}. "
+            "Times near that step say more about the clock than about the work."
+        )
+    if open_pages:
+        found.append(f"The page was not cross-origin isolated in {words.counted(open_pages, 'launch', 'launches')}.")
+    if hidden:
+        found.append(
+            f"The page was not visible in {words.counted(hidden, 'launch', 'launches')}: "
+            "browsers slow the timers of hidden pages."
+        )
+    return found

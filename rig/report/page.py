@@ -1,0 +1,161 @@
+"""How does a run become one page? Prepares every string, then fills the template, which only places them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from rig.claims import CLAIMS
+from rig.experiments import REGISTRY, sequential, single_op
+from rig.frames import Run
+from rig.records import Metric, MetricOutcome, Summary, Verdict, VerdictOutcome
+from rig.report import chart_sequential, chart_single_op, environment, findings, method, words
+from rig.report.charts import Figure
+
+_HERE = Path(__file__).resolve().parent
+
+CHARTS: dict[str, Callable[[Run, Sequence[Metric]], list[Figure]]] = {
+    single_op.ID: chart_single_op.figures,
+    sequential.ID: chart_sequential.figures,
+}
+"""Experiments with charts of their own; the others have their table."""
+
+
+@dataclass(frozen=True)
+class MetricRow:
+    """A figure as the table tells it; `reason`: why there is none, or why it is not to be relied on."""
+
+    label: str
+    name: str
+    variant: tuple[str, ...]
+    shown: words.Shown
+    samples: str
+    launches: str
+    outcome: str
+    state: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class VerdictRow:
+    claim: str
+    text: str
+    outcome: str
+    state: str
+    statement: str
+    evidence: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Section:
+    """One experiment of the run."""
+
+    id: str
+    line: str
+    figures: tuple[Figure, ...]
+    rows: tuple[MetricRow, ...]
+    samples: str
+
+
+def render(run: Run, summary: Summary) -> str:
+    """The report of a run: one HTML file that asks for nothing, the same for the same run."""
+    template = _environment().get_template("template.html.j2")
+    return template.render(
+        style=Markup((_HERE / "style.css").read_text(encoding="utf-8")),
+        title=f"What a WebGPU dispatch costs: {findings.adapter_line(run)}",
+        banners=findings.banners(run),
+        headline=findings.headline(summary),
+        about=_about(run),
+        counting=method.counting(run),
+        void=method.void_table(run),
+        verdicts=[_verdict(verdict) for verdict in summary.verdicts],
+        sections=[_section(name, run, summary) for name in _experiments(run, summary)],
+        method=method.method(run),
+        command=method.command(run),
+        environment=environment.facts(run),
+        launches=environment.launch_table(run),
+    )
+
+
+def _environment() -> Environment:
+    return Environment(
+        loader=FileSystemLoader(_HERE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_placed,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _placed(value: object) -> str:
+    """What a template may place: strings. Anything else (a None, a NaN) is a fault of this room, not of the run."""
+    if isinstance(value, Markup):
+        return value
+    if isinstance(value, str):
+        return words.foreign(value)
+    raise TypeError(f"the template was given {value!r}, not a string")
+
+
+def _about(run: Run) -> list[tuple[str, str]]:
+    """The lines under the findings: on what, with what, when."""
+    host = run.manifest.host
+    builds = dict.fromkeys(f"{build.flavour} {build.version}" for build in findings.builds(run))
+    profile = run.manifest.plan.profile.get("name", "without a name")
+    return [
+        ("Adapter", findings.adapter_line(run)),
+        ("Browser", words.listed(builds) or "none, no launch gave one"),
+        ("Host", f"{words.given(host.cpu)}, {words.counted(host.cores, 'core')}; {words.given(host.system)}"),
+        ("Run", f"profile {profile}, {run.manifest.started} to {run.manifest.ended}; {words.given(run.manifest.why)}"),
+    ]
+
+
+def _experiments(run: Run, summary: Summary) -> list[str]:
+    """The experiments of the run: planned ones first, then whatever else has samples or figures."""
+    planned = run.manifest.plan.profile.get("experiments") or ()
+    measured = [metric.experiment for metric in summary.metrics] + [str(e) for e in run.samples["experiment"].unique()]
+    return list(dict.fromkeys([*(str(name) for name in planned), *measured]))
+
+
+def _section(name: str, run: Run, summary: Summary) -> Section:
+    metrics = [metric for metric in summary.metrics if metric.experiment == name]
+    known = REGISTRY.get(name)
+    return Section(
+        id=name,
+        line=f"{words.sentence(known.line)}." if known else "An experiment that this version of the rig does not know.",
+        figures=tuple(CHARTS[name](run, metrics)) if name in CHARTS else (),
+        rows=tuple(_metric(metric) for metric in metrics),
+        samples=f"{words.counted(len(run.good(name)), 'sample')} counted, {len(run.void(name)):,} set aside.",
+    )
+
+
+def _metric(metric: Metric) -> MetricRow:
+    shown = words.shown(metric)
+    broken = metric.outcome in (MetricOutcome.ok, MetricOutcome.unresolved) and bool(shown.instead)
+    outcome = MetricOutcome.failed if broken else metric.outcome
+    return MetricRow(
+        label=words.label(metric.metric),
+        name=metric.metric,
+        variant=tuple(f"{key} = {metric.variant[key]}" for key in sorted(metric.variant)),
+        shown=shown,
+        samples=f"{metric.n_samples:,}",
+        launches=f"{metric.n_launches:,}",
+        outcome=words.MARKS[outcome],
+        state=str(outcome),
+        reason=words.reason(metric),
+    )
+
+
+def _verdict(verdict: Verdict) -> VerdictRow:
+    return VerdictRow(
+        claim=verdict.claim,
+        text=CLAIMS.get(verdict.claim, "a claim that this version of the rig does not know"),
+        outcome=words.VERDICT_MARKS[verdict.outcome],
+        state="absent" if verdict.outcome is VerdictOutcome.not_tested else str(verdict.outcome),
+        statement=verdict.statement,
+        evidence=verdict.evidence,
+    )

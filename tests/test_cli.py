@@ -1,0 +1,189 @@
+"""The command line: one clear line for each way to fail, and the contract's exit codes."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from rig import doctor, store
+from rig.browsers.find import Browser
+from rig.browsers.flags import AdapterAsked
+from rig.executors.chromium import ChromiumSession
+
+pytestmark = pytest.mark.browser
+
+SMALL = (
+    "single_op.blocks=3",
+    "sequential.blocks=2",
+    "sequential.counts=[1,5,20,100]",
+    "launches.looks=[2]",
+    "budget_s=30",
+)
+
+WITHOUT_UNSAFE = """
+args=()
+for a in "$@"; do [ "$a" = --enable-unsafe-webgpu ] || args+=("$a"); done
+exec REAL "${args[@]}"
+"""
+
+
+def rig(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from rig.cli import main; main()", *map(str, words)],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env=os.environ | environment,
+        timeout=120,
+        check=False,
+    )
+
+
+def small(out: Path, *words: str | Path) -> list[str | Path]:
+    return ["run", *words, *(word for assignment in SMALL for word in ("--set", assignment)), "--out", out]
+
+
+def failed(done: subprocess.CompletedProcess[str], code: int) -> str:
+    """The one line that says why; any other line on stderr tells progress."""
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    lines = [line for line in done.stderr.splitlines() if line.startswith("rig: ")]
+    assert len(lines) == 1, done.stderr
+    return lines[0]
+
+
+def wrapper(tmp_path: Path, browser: Browser, script: str) -> Path:
+    path = tmp_path / "browser"
+    path.write_text(f"#!/bin/bash\n{script}\n".replace("REAL", str(browser.path)))
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+def test_an_unknown_experiment_is_usage_and_names_those_there_are(tmp_path: Path) -> None:
+    line = failed(rig(*small(tmp_path / "run", "sequentail")), 2)
+    assert "unknown experiment 'sequentail' (there are single_op, sequential)" in line
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_broken_profile_is_usage_and_names_the_place(tmp_path: Path) -> None:
+    profile = tmp_path / "p.toml"
+    profile.write_text(
+        'name = "p"\nseed = 1\nbudget_s = "long"\nlaunches = { looks = [2] }\nexperiments = ["single_op"]\n'
+    )
+    line = failed(rig("run", "--profile", profile, "--out", tmp_path / "run"), 2)
+    assert "budget_s: Expected `float`, got `str`" in line
+
+
+def test_an_unwritable_folder_is_usage_before_anything_is_measured(browser: Browser) -> None:  # noqa: ARG001
+    line = failed(rig(*small(Path("/dev/null/run"))), 2)
+    assert "can't write to /dev/null/run" in line
+
+
+def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("precious")
+    assert "is not empty" in failed(rig(*small(tmp_path, "--replace")), 2)
+    assert (tmp_path / "mine").read_text() == "precious"
+
+
+def test_b56_a_missing_browser_is_no_result_with_the_option_to_set(tmp_path: Path) -> None:
+    line = failed(rig(*small(tmp_path / "run", "--browser", "/no/such/browser")), 3)
+    assert "no browser at /no/such/browser (--browser takes" in line
+
+
+def test_b01_no_webgpu_is_no_result_and_names_the_missing_flag(tmp_path: Path, browser: Browser) -> None:
+    path = wrapper(tmp_path, browser, WITHOUT_UNSAFE)
+    line = failed(rig(*small(tmp_path / "run", "--browser", path)), 3)
+    assert "no adapter" in line
+    assert "runs without --enable-unsafe-webgpu" in line
+    assert store.read_samples(tmp_path / "run") == []
+    assert store.read_launches(tmp_path / "run")[0].outcome == "not_supported"
+
+
+def test_require_hardware_on_a_software_adapter_exits_5_and_the_doctor_agrees(tmp_path: Path) -> None:
+    done = rig(*small(tmp_path / "run", "--require-hardware"))
+    if done.returncode == 0:
+        assert not store.read_launches(tmp_path / "run")[0].adapter.is_fallback  # type: ignore[union-attr]
+        return
+    assert "asked for hardware, got the software adapter" in failed(done, 5)
+    assert "no hardware adapter" in failed(rig("doctor", "--require-hardware"), 5)
+
+
+def test_a_small_run_is_fine_names_its_adapter_and_can_be_reported_again(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    done = rig(*small(out))
+    assert done.returncode == 0, done.stderr
+    adapter = store.read_launches(out)[0].adapter
+    assert adapter is not None
+    assert ("software adapter" in done.stdout) is adapter.is_fallback
+    before = (out / store.SUMMARY).read_bytes()
+    again = rig("report", out, RIG_BROWSER="/no/such/browser")
+    assert again.returncode == 0, again.stderr
+    assert (out / store.SUMMARY).read_bytes() == before
+
+
+def test_replace_keeps_the_earlier_run_beside_the_new_one(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    for _ in range(2):
+        assert rig(*small(out, "single_op", "--replace")).returncode == 0
+    assert store.is_run(tmp_path / "run.previous")
+    started = [store.read_manifest(path).started for path in (tmp_path / "run.previous", out)]
+    assert started[0] < started[1]
+
+
+def test_the_doctor_finds_this_machine_fine_link_by_link() -> None:
+    done = rig("doctor")
+    assert done.returncode == 0, done.stdout
+    links = [line.split(":")[0].split(maxsplit=1)[1] for line in done.stdout.splitlines()]
+    for link in ("browser", "sandbox", "start", "flags", "secure context", "timer", "WebGPU API", "adapter"):
+        assert link in links
+
+
+@pytest.mark.parametrize(
+    ("script", "link", "said"),
+    [
+        ('[ "$1" = --version ] && exec REAL --version; exit 3', "start", "crashed"),
+        (
+            WITHOUT_UNSAFE,
+            "adapter",
+            "to mend it: start it with --enable-unsafe-webgpu",
+        ),
+    ],
+)
+def test_the_doctor_tells_causes_apart_and_says_what_mends_them(
+    tmp_path: Path, browser: Browser, script: str, link: str, said: str
+) -> None:
+    done = rig("doctor", "--browser", wrapper(tmp_path, browser, script))
+    assert f"wrong: {link}" in failed(done, 3)
+    assert said in next(line for line in done.stdout.splitlines() if line.startswith("wrong"))
+
+
+@pytest.mark.parametrize(
+    ("secure", "mend"), [(True, "use Chromium 113 or newer"), (False, "make the page secure first")]
+)
+def test_b07_b08_a_missing_api_is_told_apart_from_a_missing_gpu(secure: bool, mend: str) -> None:
+    page = SimpleNamespace(has_api=False, clock=SimpleNamespace(secure=secure))
+    (finding,) = doctor.adapter_findings(cast(ChromiumSession, page), AdapterAsked.any)
+    assert (finding.link, finding.state, finding.mend) == ("WebGPU API", doctor.State.wrong, mend)
+
+
+def test_the_doctor_without_a_browser_says_what_to_install() -> None:
+    done = rig("doctor", "--browser", "/no/such/browser")
+    assert "wrong: browser" in failed(done, 3)
+    assert "apt-get install chromium-headless-shell" in done.stdout
+
+
+@pytest.mark.parametrize("verb", ["report", "publish"])
+def test_a_folder_that_is_no_run_is_usage(tmp_path: Path, verb: str) -> None:
+    failed(rig(verb, tmp_path, *(["x"] if verb == "publish" else [])), 2)
+
+
+def test_the_lists_name_what_there_is() -> None:
+    assert "sequential" in rig("experiments").stdout
+    assert "quick" in rig("profiles").stdout

@@ -1,0 +1,61 @@
+"""The plan: seeded, complete, in fresh random order; and when it stops."""
+
+from __future__ import annotations
+
+from rig import plan
+from tests.conftest import small_profile
+
+
+def cells_and_blocks(seed: int = 1, launch: int = 0) -> tuple[dict[str, tuple[object, ...]], list[plan.Block]]:
+    profile = small_profile(seed=seed)
+    cells = plan.cells(profile, "x", "b", ())
+    return dict(cells), plan.blocks(profile, cells, launch)
+
+
+def test_a_block_visits_every_cell_of_its_experiment_once() -> None:
+    cells, blocks = cells_and_blocks()
+    for block in blocks:
+        assert sorted(c.key for c in block.cells) == sorted(c.key for c in cells[block.experiment])  # type: ignore[attr-defined]
+
+
+def test_blocks_of_one_experiment_are_in_different_orders() -> None:
+    _, blocks = cells_and_blocks()
+    orders = {tuple(c.key for c in block.cells) for block in blocks if block.experiment == "sequential"}
+    assert len(orders) > 1
+
+
+def test_the_same_seed_gives_the_same_plan_and_another_seed_or_launch_another() -> None:
+    assert cells_and_blocks()[1] == cells_and_blocks()[1]
+    assert cells_and_blocks(seed=2)[1] != cells_and_blocks()[1]
+    assert cells_and_blocks(launch=1)[1] != cells_and_blocks()[1]
+
+
+def test_experiments_are_spread_over_the_launch() -> None:
+    _, blocks = cells_and_blocks()
+    half = blocks[: len(blocks) // 2]
+    assert {block.experiment for block in half} == {"single_op", "sequential"}
+
+
+def test_blocks_are_numbered_from_one_since_block_zero_is_the_opening_check() -> None:
+    _, blocks = cells_and_blocks()
+    assert min(block.number for block in blocks) == 1
+
+
+def test_it_stops_at_a_look_that_satisfies_at_the_last_look_or_at_the_budget() -> None:
+    profile = small_profile(launches={"looks": [5, 8]}, precision=0.1, budget_s=100)
+    assert plan.stop_because(profile, 10, 5, 2, satisfied=False) == ""
+    assert "precision" in plan.stop_because(profile, 10, 5, 2, satisfied=True)
+    assert plan.stop_because(profile, 10, 6, 2, satisfied=True) == ""
+    assert "last look" in plan.stop_because(profile, 10, 8, 2, satisfied=False)
+    assert "budget" in plan.stop_because(profile, 99, 5, 2, satisfied=False)
+
+
+def test_the_budget_does_not_cut_off_the_first_look() -> None:
+    assert plan.stop_because(small_profile(budget_s=1), 50, 2, 10, satisfied=False) == ""
+
+
+def test_a_launch_gets_its_share_of_the_budget_that_is_left() -> None:
+    profile = small_profile(launches={"looks": [5]}, budget_s=100)
+    assert plan.share_s(profile, 0, 0) == 20
+    assert plan.share_s(profile, 60, 3) == 20
+    assert plan.share_s(profile, 200, 3) == 0

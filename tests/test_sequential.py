@@ -1,0 +1,118 @@
+"""The experiment `sequential`: figures from samples whose truth is planted, and verdicts from figures."""
+
+from __future__ import annotations
+
+import pytest
+
+from rig import analysis
+from rig.experiments.sequential import claim_naive, claim_tens
+from rig.records import Metric, MetricOutcome, VerdictOutcome
+from tests.conftest import RunIt, small_profile
+from tests.scripted import Model, ScriptedExecutor
+
+LADDER = [1, 2, 5, 10, 20, 50, 100, 200, 300, 500, 700, 1000, 1400, 2000]
+
+
+def figures(run_it: RunIt, model: Model, counts: list[int] = LADDER) -> dict[str, Metric]:
+    profile = small_profile(sequential={"blocks": 3, "counts": counts}, launches={"looks": [5]})
+    _, _, run = run_it(ScriptedExecutor(model=model), profile)
+    return {m.key: m for m in analysis.summarise(run).metrics}
+
+
+def test_b27_b28_the_slope_is_the_cost_and_the_wait_is_the_fixed_part(run_it: RunIt) -> None:
+    found = figures(run_it, Model(fixed_us=1700))
+    slope = found["sequential.per_dispatch_us{clock=wall,policy=submit_each}"]
+    fixed = found["sequential.fixed_us{policy=submit_each}"]
+    assert slope.outcome is MetricOutcome.ok
+    assert slope.value == pytest.approx(40, rel=0.03)
+    assert fixed.value == pytest.approx(1700, rel=0.15)
+    naive = found["sequential.naive_over_true{policy=submit_each}"]
+    assert naive.value == pytest.approx((1700 + 40) / 40, rel=0.05)
+    published = found["sequential.total_over_n_us{n=100,policy=submit_each}"]
+    assert published.value == pytest.approx((1700 + 4000) / 100, rel=0.03)
+
+
+def test_counts_below_the_knee_are_not_used(run_it: RunIt) -> None:
+    found = figures(run_it, Model(floor_us=2500, noise=0.005))
+    slope = found["sequential.per_dispatch_us{clock=wall,policy=one_pass}"]
+    assert slope.outcome is MetricOutcome.ok
+    assert slope.value == pytest.approx(6, rel=0.03)
+    knee = found["sequential.knee_n{clock=wall,policy=one_pass}"]
+    assert (knee.ci_low, knee.ci_high) == (300, 500)
+
+
+def test_a_ladder_that_never_leaves_the_polling_floor_is_unresolved_with_the_reason(run_it: RunIt) -> None:
+    found = figures(run_it, Model(floor_us=2500, noise=0.001), counts=[1, 2, 5, 10, 20, 50])
+    slope = found.get("sequential.per_dispatch_us{clock=wall,policy=one_pass}")
+    assert slope is not None
+    assert slope.outcome is not MetricOutcome.ok
+    assert slope.reason
+
+
+class Bent(Model):
+    """Dispatches above 150 cost 3 % more: too little to leave the linear range, too much for one slope."""
+
+    def span_us(self, policy: object, n: int) -> float:
+        return super().span_us(policy, n) * (1.03 if n > 150 else 1.0)  # type: ignore[arg-type]
+
+
+def test_halves_of_the_ladder_that_disagree_make_the_slope_unresolved_and_say_by_how_much(run_it: RunIt) -> None:
+    found = figures(run_it, Bent(noise=0.0002))
+    slope = found["sequential.per_dispatch_us{clock=span,policy=one_pass}"]
+    assert slope.outcome is MetricOutcome.unresolved
+    assert "the two halves of the ladder disagree: 6" in slope.reason
+    assert found["sequential.naive_over_true{policy=one_pass}"].outcome is MetricOutcome.unresolved
+
+
+def metric(name: str, value: float, low: float, high: float, doubt: str = "", **variant: str) -> Metric:
+    return Metric(
+        experiment="sequential",
+        metric=name,
+        variant=dict(variant),
+        unit="us",
+        outcome=MetricOutcome.unresolved if doubt else MetricOutcome.ok,
+        value=value,
+        ci_low=low,
+        ci_high=high,
+        n_samples=30,
+        n_launches=5,
+        reason=doubt,
+    )
+
+
+@pytest.mark.parametrize(
+    ("interval", "doubt", "outcome"),
+    [
+        ((20, 15, 26), "", VerdictOutcome.holds),
+        ((1.1, 0.9, 1.3), "", VerdictOutcome.unresolved),
+        ((0.8, 0.7, 0.9), "", VerdictOutcome.does_not_hold),
+        ((20, 15, 26), "halves disagree", VerdictOutcome.unresolved),
+    ],
+)
+def test_claim_c1_follows_its_interval(
+    interval: tuple[float, float, float], doubt: str, outcome: VerdictOutcome
+) -> None:
+    verdict = claim_naive(metric("sequential.naive_over_true", *interval, doubt, policy="submit_each"))
+    assert verdict.outcome is outcome
+    assert verdict.evidence == ("sequential.naive_over_true{policy=submit_each}",)
+
+
+@pytest.mark.parametrize(
+    ("interval", "outcome"),
+    [
+        ((33, 30, 36), VerdictOutcome.holds),
+        ((9, 8, 11), VerdictOutcome.unresolved),
+        ((5, 4, 6), VerdictOutcome.does_not_hold),
+        ((300, 200, 400), VerdictOutcome.does_not_hold),
+        ((95, 80, 120), VerdictOutcome.unresolved),
+    ],
+)
+def test_claim_c2_follows_its_interval(interval: tuple[float, float, float], outcome: VerdictOutcome) -> None:
+    slope = metric("sequential.per_dispatch_us", *interval, policy="submit_each", clock="span")
+    assert claim_tens(slope).outcome is outcome
+
+
+def test_a_claim_without_a_figure_is_not_tested_and_says_why() -> None:
+    for verdict in (claim_naive(None), claim_tens(None)):
+        assert verdict.outcome is VerdictOutcome.not_tested
+        assert verdict.statement

@@ -1,0 +1,113 @@
+"""The run directory: survives a kill, reads packed or plain, refuses what is not whole."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from rig import frames, store
+from rig.measure import measure, render
+from rig.publish import publish
+from rig.records import Outcome, Sample
+from tests.conftest import RunIt, small_profile
+from tests.scripted import ScriptedExecutor
+
+
+def sample(n: int) -> Sample:
+    return Sample(experiment="e", cell="c", launch=0, block=1, order=0, n=n, outcome=Outcome.ok, wall_us=1.0)
+
+
+@pytest.fixture
+def finished(tmp_path: Path) -> Path:
+    measure(small_profile(), ScriptedExecutor(), tmp_path / "run", ("rig",))
+    return tmp_path / "run"
+
+
+def test_a_line_cut_short_by_a_kill_is_left_out_and_the_rest_is_read(tmp_path: Path) -> None:
+    with store.Writer(tmp_path / "run") as writer:
+        writer.sample(sample(1))
+        writer.sample(sample(2))
+    path = tmp_path / "run" / store.SAMPLES
+    path.write_bytes(path.read_bytes()[:-10])
+    assert [s.n for s in store.read_samples(tmp_path / "run")] == [1]
+
+
+def test_a_broken_line_in_the_middle_is_an_error_with_its_place(tmp_path: Path) -> None:
+    with store.Writer(tmp_path / "run") as writer:
+        for n in (1, 2, 3):
+            writer.sample(sample(n))
+    path = tmp_path / "run" / store.SAMPLES
+    lines = path.read_bytes().splitlines()
+    path.write_bytes(b"\n".join([lines[0], b"{", lines[2], b""]))
+    with pytest.raises(store.StoreError, match=r"samples\.jsonl:2: "):
+        store.read_samples(tmp_path / "run")
+
+
+def test_a_folder_with_something_in_it_is_not_written_into(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("precious")
+    with pytest.raises(store.StoreError, match="is not empty"):
+        store.Writer(tmp_path)
+
+
+def test_a_run_has_the_six_files_of_the_contract(finished: Path) -> None:
+    assert {path.name for path in finished.iterdir()} == {
+        store.MANIFEST,
+        store.CELLS,
+        store.LAUNCHES,
+        store.SAMPLES,
+        store.SUMMARY,
+        store.REPORT,
+    }
+
+
+def test_summary_and_report_are_made_again_from_the_other_four_alone(finished: Path) -> None:
+    before = {name: (finished / name).read_bytes() for name in (store.SUMMARY, store.REPORT)}
+    for name in before:
+        (finished / name).unlink()
+    render(finished)
+    assert {name: (finished / name).read_bytes() for name in before} == before
+
+
+def test_a_published_run_is_packed_and_says_the_same(finished: Path, tmp_path: Path) -> None:
+    place = publish(finished, tmp_path / "reports" / "name")
+    assert gzip.decompress((place / "samples.jsonl.gz").read_bytes()) == (finished / store.SAMPLES).read_bytes()
+    assert (place / store.SUMMARY).read_bytes() == (finished / store.SUMMARY).read_bytes()
+    assert frames.read(place).samples.equals(frames.read(finished).samples)
+
+
+def test_publishing_does_not_overwrite_and_leaves_nothing_when_it_fails(finished: Path, tmp_path: Path) -> None:
+    publish(finished, tmp_path / "reports" / "name")
+    with pytest.raises(store.StoreError, match="already there"):
+        publish(finished, tmp_path / "reports" / "name")
+    with pytest.raises(store.StoreError, match="is not a run"):
+        publish(tmp_path, tmp_path / "reports" / "other")
+    assert [path.name for path in (tmp_path / "reports").iterdir()] == ["name"]
+
+
+def test_what_was_measured_before_a_kill_can_still_be_reported(tmp_path: Path) -> None:
+    class Killed(BaseException):
+        """Stands for SIGKILL: nothing after it is written by the rig."""
+
+    place = tmp_path / "run"
+    measure(small_profile(), ScriptedExecutor(), place, ("rig",))
+    for name in (store.SUMMARY, store.REPORT):
+        (place / name).unlink()
+    launches = (place / store.LAUNCHES).read_bytes().splitlines(keepends=True)
+    (place / store.LAUNCHES).write_bytes(b"".join(launches[:-1]))  # the last launch never ended
+    summary = render(place)
+    assert summary.metrics
+    lost = frames.read(place).samples.query("launch == 2")
+    assert set(lost["void"]) == {"launch without an end"}
+
+
+def test_b44_a_run_is_read_and_written_whatever_the_locale(run_it: RunIt, monkeypatch: pytest.MonkeyPatch) -> None:
+    import msgspec
+
+    from tests.scripted import ADAPTER
+
+    monkeypatch.setenv("LC_ALL", "C")
+    named = msgspec.structs.replace(ADAPTER, device="显卡 🚀 <b>/../\\ \udcf8".encode("utf-8", "replace").decode())
+    _, _, run = run_it(ScriptedExecutor(adapter=named))
+    assert run.launches[0].adapter == named
