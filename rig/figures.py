@@ -67,6 +67,30 @@ def bracket(
     )
 
 
+def modes(experiment: str, variant: Variant, times_us: pd.Series[float], launch: pd.Series[int]) -> list[Metric]:
+    """The two modes of pooled samples and the share of the upper one, where there are two, in several launches each."""
+    found = stats.two_modes(np.asarray(times_us, dtype=np.float64))
+    if found is None:
+        return []
+    upper = times_us > found.border
+    if min(launch[which].nunique() for which in (upper, ~upper)) < 2:
+        return []
+    rows = [
+        over_launches(
+            *(experiment, f"{experiment}.mode_us", {**variant, "mode": name}, "us"),
+            times_us[which].groupby(launch[which]).median(),
+            int(which.sum()),
+        )
+        for name, which in (("lower", ~upper), ("upper", upper))
+    ]
+    share = upper.groupby(launch).mean().astype(np.float64)
+    name = f"{experiment}.upper_mode_share"
+    return [
+        *rows,
+        over_launches(experiment, name, variant, "fraction", share, len(upper), interval=stats.share_interval),
+    ]
+
+
 def missing(
     experiment: str,
     metric: str,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -25,13 +26,18 @@ def describe() -> Host:
     )
 
 
-def state(interval_s: float = 0.1) -> HostState:
+def state(interval_s: float = 0.2) -> HostState:
     """Load now; the busy and stolen fractions are of all cores, over the next `interval_s` seconds."""
-    times = psutil.cpu_times_percent(interval=interval_s)
+    before = psutil.cpu_times()
+    time.sleep(interval_s)
+    after = psutil.cpu_times()
+    spent = {name: getattr(after, name) - getattr(before, name) for name in after._fields}
+    # a guest's time is in the user's already
+    whole = sum(s for name, s in spent.items() if not name.startswith("guest")) or 1.0
     return HostState(
         load_1min=round(psutil.getloadavg()[0], 2),
-        cpu_busy_fraction=round(1 - times.idle / 100, 3),
-        steal_fraction=round(getattr(times, "steal", 0.0) / 100, 3),
+        cpu_busy_fraction=round(max(0.0, 1 - (spent["idle"] + spent.get("iowait", 0.0)) / whole), 3),
+        steal_fraction=round(spent.get("steal", 0.0) / whole, 3),
         memory_free_bytes=psutil.virtual_memory().available,
     )
 

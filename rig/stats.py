@@ -12,7 +12,10 @@ from scipy import stats
 Floats = npt.NDArray[np.float64]
 
 RANGE_TOLERANCE = 0.05
-"""A count belongs to the linear range while its median is within this fraction of the line through the range."""
+"""A count belongs to the linear range while its time is within this fraction of the line through the range."""
+
+STALL_RATIO = 1.5
+"""Encoding time a dispatch, over its least, from which on the caller is held up."""
 
 LEAST_COUNTS = 4
 """A slope is fitted to at least so many counts, so that each of its two halves has a slope of its own."""
@@ -90,42 +93,61 @@ def line(n: Sequence[float] | Floats, y: Sequence[float] | Floats) -> Line:
     return fit
 
 
-def linear_range(n: Floats, y: Floats) -> tuple[int, int] | None:
+def linear_range(n: Floats, y: Floats, error: Floats | None = None) -> tuple[int, int] | None:
     """First and last index of the counts on which time grows in proportion to work, or None.
 
-    n rises; y are the medians at each count. Searched from the top down: a GPU process that lags bends the line at
-    large counts (back-pressure), and a wait that is polled hides the work at small ones (the knee). The top four counts
-    that make a sound line are the seed; the range grows downward while the line so far predicts the next count.
+    n rises; y are the times at each count and `error` their standard errors (none: exact). Searched from the top down:
+    a GPU process that lags bends the line at large counts (back-pressure), and a wait that is polled hides the work at
+    small ones (the knee). The top four counts that make a sound line are the seed; the range grows downward while the
+    line so far predicts the next count. A time agrees with a line within RANGE_TOLERANCE, or three standard errors:
+    with a dozen counts to look at, one beyond two of them is to be expected.
     """
+    slack = RANGE_TOLERANCE * y if error is None else np.maximum(RANGE_TOLERANCE * y, 3 * error)
     for last in range(len(n) - 1, LEAST_COUNTS - 2, -1):
         first = last - LEAST_COUNTS + 1
-        if not _sound(n[first : last + 1], y[first : last + 1]):
+        part = slice(first, last + 1)
+        if not _sound(n[part], y[part], slack[part]):
             continue
-        while first > 0 and _predicts(n[first : last + 1], y[first : last + 1], n[first - 1], y[first - 1]):
+        while first > 0 and _predicts(
+            line(n[first : last + 1], y[first : last + 1]), *(x[first - 1] for x in (n, y, slack))
+        ):
             first -= 1
         return first, last
     return None
 
 
-def _sound(n: Floats, y: Floats) -> bool:
+def _sound(n: Floats, y: Floats, slack: Floats) -> bool:
     """Whether these counts lie on one line that can be a cost: rising, and with a fixed part that can be a wait.
 
     Below zero a fixed part can't be: there the line is bent by back-pressure. Nor may it outweigh the work at the first
     count: the plateau under the knee is a perfect line too, with a meaningless slope.
     """
     fit = line(n, y)
-    close = np.abs(y / fit.at(n) - 1) <= RANGE_TOLERANCE
-    return bool(close.all()) and fit.slope > 0 and fit.fixed >= -RANGE_TOLERANCE * y[0] and _works(fit, n[0])
+    close = np.abs(y - fit.at(n)) <= slack
+    return bool(close.all()) and fit.slope > 0 and fit.fixed >= -slack[0] and _works(fit, n[0])
 
 
-def _predicts(n: Floats, y: Floats, next_n: float, next_y: float) -> bool:
-    fit = line(n, y)
-    return abs(next_y / (fit.fixed + fit.slope * next_n) - 1) <= RANGE_TOLERANCE and _works(fit, next_n)
+def _predicts(fit: Line, n: float, y: float, slack: float) -> bool:
+    return abs(y - (fit.fixed + fit.slope * n)) <= slack and _works(fit, n)
 
 
 def _works(fit: Line, n: float) -> bool:
     """Whether the work at n is at least half the fixed part: with less, the wait's own scatter bends the slope."""
     return 2 * fit.slope * n >= fit.fixed
+
+
+def before_stall(n: Floats, encode: Floats) -> int | None:
+    """Index of the last count before encoding stalls, or None where it never does.
+
+    Encoding costs a fixed part and so much a dispatch, so its time over n falls with n; where the caller is held up it
+    rises again. It stalls from the count on above which it stays STALL_RATIO times its least.
+    """
+    per_dispatch = encode / n
+    least = int(np.argmin(per_dispatch))
+    stalled = per_dispatch[least:] >= STALL_RATIO * per_dispatch[least]
+    if not stalled[-1]:
+        return None
+    return least + int(np.flatnonzero(~stalled)[-1])
 
 
 def halves(n: Floats) -> tuple[slice, slice]:

@@ -72,6 +72,19 @@ def test_the_range_leaves_out_counts_above_back_pressure() -> None:
     assert stats.line(COUNTS[first : last + 1], stalled[first : last + 1]).slope == pytest.approx(40)
 
 
+def test_encoding_stalls_from_the_count_on_where_its_time_a_dispatch_rises_again() -> None:
+    encode = 60 + 5 * COUNTS + 10 * np.maximum(COUNTS - 700, 0)
+    assert COUNTS[stats.before_stall(COUNTS, encode) or 0] == 700
+    assert stats.before_stall(COUNTS, 60 + 5 * COUNTS) is None
+
+
+def test_a_noisy_time_agrees_with_the_line_within_three_standard_errors_and_no_further() -> None:
+    y = 5 * COUNTS
+    y[-1] *= 1.15
+    assert stats.linear_range(COUNTS, y, 0.1 * y) == (0, COUNTS.size - 1)
+    assert stats.linear_range(COUNTS, y, 0.01 * y) == (0, COUNTS.size - 2)
+
+
 def test_time_that_does_not_grow_with_the_work_has_no_linear_range() -> None:
     assert stats.linear_range(COUNTS, np.full(COUNTS.size, 30.0)) is None
 

@@ -66,7 +66,8 @@ def _of(run: Run, name: str) -> list[Metric]:
     primary = ladders["span"] if ladders["span"].stamped else ladders["wall"]
     found = [ladder.per_dispatch() for ladder in ladders.values()]
     found += [ladders["wall"].fixed(), _total_over_n(run, name, good), _naive_over_true(run, name, good, primary)]
-    found += [metric for ladder in ladders.values() for metric in ladder.borders()]
+    found += [*(knee for ladder in ladders.values() for knee in ladder.knee()), *_back_pressure(name, good)]
+    found += primary.modes()
     if ladders["span"].stamped:
         ratio = ladders["wall"].slopes() / ladders["span"].slopes()
         doubt = "; ".join(f"{clock}: {ladder.doubt}" for clock, ladder in ladders.items() if ladder.doubt)
@@ -81,8 +82,8 @@ def _of(run: Run, name: str) -> list[Metric]:
 class Ladder:
     """The times of one policy by one clock: which counts are on the line, and each launch's line through them.
 
-    The range is found on the medians over all launches, so that every launch is fitted to the same counts. In a launch,
-    the line goes through the median of the blocks at each count.
+    The range is found on the means over all launches, so that every launch is fitted to the same counts. In a launch,
+    the line goes through the mean of the blocks at each count: where times have two modes, a median jumps between them.
     """
 
     def __init__(self, policy: str, clock: str, good: pd.DataFrame) -> None:
@@ -91,10 +92,11 @@ class Ladder:
         self.rows = good.dropna(subset=[column])
         # a clock that only some launches have would leave the others out
         self.stamped = self.rows["launch"].nunique() == good["launch"].nunique()
-        self.medians = self.rows.groupby(["launch", "n"])[column].median().unstack("n")
-        pooled = self.rows.groupby("n")[column].median()
+        self.column = column
+        self.means = self.rows.groupby(["launch", "n"])[column].mean().unstack("n")
+        pooled = self.rows.groupby("n")[column].agg(["mean", "sem"]).fillna(0.0)
         self.n = pooled.index.to_numpy(dtype=np.float64)
-        self.range = stats.linear_range(self.n, pooled.to_numpy(dtype=np.float64))
+        self.range = stats.linear_range(self.n, *(pooled[name].to_numpy(dtype=np.float64) for name in ("mean", "sem")))
 
     @property
     def counts(self) -> list[float]:
@@ -103,8 +105,8 @@ class Ladder:
         return list(self.n[first : last + 1])
 
     def lines(self, counts: list[float]) -> list[stats.Line | None]:
-        """A line a launch through its medians at `counts`; None for a launch that lacks one of them."""
-        chosen = self.medians[counts]
+        """A line a launch through its means at `counts`; None for a launch that lacks one of them."""
+        chosen = self.means[counts]
         return [
             stats.line(np.array(counts), row.to_numpy(dtype=np.float64)) if row.notna().all() else None
             for _, row in chosen.iterrows()
@@ -113,7 +115,7 @@ class Ladder:
     def slopes(self, counts: list[float] | None = None) -> pd.Series[float]:
         """Microseconds a dispatch, by launch."""
         lines = self.lines(counts or self.counts)
-        return pd.Series([fit.slope if fit else np.nan for fit in lines], index=self.medians.index, dtype=float)
+        return pd.Series([fit.slope if fit else np.nan for fit in lines], index=self.means.index, dtype=float)
 
     @property
     def doubt(self) -> str:
@@ -143,17 +145,16 @@ class Ladder:
             doubt=self.doubt,
         )
 
-    def borders(self) -> list[Metric]:
-        """Between which counts the knee lies, and where back-pressure begins, as far as the ladder has them."""
-        if self.range is None:
+    def knee(self) -> list[Metric]:
+        """Between which counts the line begins, where it does not begin with the ladder."""
+        if self.range is None or self.range[0] == 0:
             return []
-        first, last = self.range
-        found = []
-        for metric, low in (("sequential.knee_n", first - 1), ("sequential.back_pressure_n", last)):
-            if low >= 0 and low + 1 < len(self.n):
-                ends = (float(self.n[low]), float(self.n[low + 1]))
-                found.append(figures.bracket(ID, metric, self.variant, *ends, len(self.rows), len(self.medians)))
-        return found
+        return [_between("sequential.knee_n", self.variant, self.n, self.range[0] - 1, self.rows)]
+
+    def modes(self) -> list[Metric]:
+        """The two modes of time over count, on the line, where there are two: what the slope is a mean of."""
+        rows = self.rows[self.rows["n"].isin(self.counts)]
+        return figures.modes(ID, self.variant, rows[self.column] / rows["n"], rows["launch"])
 
     def _samples(self) -> int:
         return int(self.rows["n"].isin(self.counts).sum())
@@ -171,6 +172,20 @@ class Ladder:
             f"{lower[0]:g} to {lower[-1]:g} dispatches, {high.value:.3g} µs ({high.low:.3g} to {high.high:.3g}) from "
             f"{upper[0]:g} to {upper[-1]:g}"
         )
+
+
+def _between(metric: str, variant: figures.Variant, n: stats.Floats, low: int, rows: pd.DataFrame) -> Metric:
+    return figures.bracket(ID, metric, variant, float(n[low]), float(n[low + 1]), len(rows), rows["launch"].nunique())
+
+
+def _back_pressure(name: str, good: pd.DataFrame) -> list[Metric]:
+    """Between which counts encoding begins to stall, where it does."""
+    encode = good.groupby("n")["encode_us"].median()
+    n = encode.index.to_numpy(dtype=np.float64)
+    last = stats.before_stall(n, encode.to_numpy(dtype=np.float64))
+    if last is None:
+        return []
+    return [_between("sequential.back_pressure_n", {"policy": name, "clock": "encode"}, n, last, good)]
 
 
 def _at(run: Run, name: str, n: int) -> pd.DataFrame:

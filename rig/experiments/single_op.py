@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 
-from rig import figures, stats
+from rig import figures
 from rig.experiments.base import Experiment, Options, Point
 from rig.frames import Run
 from rig.policies import policy
@@ -44,33 +43,15 @@ def _of(run: Run, waiter: str) -> list[Metric]:
         return [figures.missing(ID, "single_op.latency_us", {"waiter": waiter}, "us", reason, outcome)]
     wall = good.groupby("launch")["wall_us"]
 
-    def figure(name: str, per_launch: pd.Series[float], n: int = len(good), unit: str = "us", **extra: float) -> Metric:
-        interval = stats.share_interval if unit == "fraction" else stats.geometric_interval
-        return figures.over_launches(
-            ID, f"single_op.{name}", {"waiter": waiter, **extra}, unit, per_launch, n, interval=interval
-        )
+    def figure(name: str, per_launch: pd.Series[float], n: int = len(good), **extra: float) -> Metric:
+        return figures.over_launches(ID, f"single_op.{name}", {"waiter": waiter, **extra}, "us", per_launch, n)
 
     found = [figure("latency_us", wall.mean())]
     found += [figure("latency_quantile_us", wall.quantile(q), q=q) for q in QUANTILES]
     first = run.first(ID).query("waiter == @waiter and order == 0")
     if not first.empty:
         found.append(figure("first_us", first.set_index("launch")["wall_us"], len(first)))
-    return found + _modes(good, figure)
-
-
-def _modes(good: pd.DataFrame, figure: Callable[..., Metric]) -> list[Metric]:
-    """The two modes, where several launches have both: answered at the first look, or at a later poll."""
-    modes = stats.two_modes(good["wall_us"].to_numpy(dtype=float))
-    if modes is None:
-        return []
-    upper = good["wall_us"] > modes.border
-    if min(good.loc[which, "launch"].nunique() for which in (upper, ~upper)) < 2:
-        return []
-    return [
-        figure("mode_us", good[~upper].groupby("launch")["wall_us"].median(), int((~upper).sum()), mode="lower"),
-        figure("mode_us", good[upper].groupby("launch")["wall_us"].median(), int(upper.sum()), mode="upper"),
-        figure("upper_mode_share", upper.groupby(good["launch"]).mean().astype(np.float64), unit="fraction"),
-    ]
+    return found + figures.modes(ID, {"waiter": waiter}, good["wall_us"], good["launch"])
 
 
 def verdicts(metrics: Sequence[Metric]) -> list[Verdict]:  # noqa: ARG001

@@ -20,7 +20,7 @@ Ladders = Mapping[str, Sequence[Ladder]]
 
 _BORDERS = {"sequential.knee_n": "knee", "sequential.back_pressure_n": "back-pressure"}
 _KEYS = {"wall": ("wall", "●", "wall time, the wait included"), "span": ("span", "◆", "GPU span")}
-_POINTS = "Points: median of the launches' medians; bars behind them: 10 % to 90 % of all samples."
+_POINTS = "Points: mean of the launches' means; bars behind them: 10 % to 90 % of all samples."
 SPREAD = (0.1, 0.9)
 
 
@@ -49,13 +49,13 @@ def _keys(ladders: Ladders) -> tuple[tuple[str, str, str], ...]:
 
 
 def _points(ladder: Ladder, divided: bool) -> list[Row]:
-    """At each count the median of the launches' medians, and the spread of all samples."""
+    """At each count the mean of the launches' means, and the spread of all samples."""
     rows: list[Row] = []
-    for n in ladder.medians.columns:
+    for n in ladder.means.columns:
         times = ladder.rows.loc[ladder.rows["n"] == n, f"{_clock(ladder)}_us"]
         low, high = float(times.quantile(SPREAD[0])), float(times.quantile(SPREAD[1]))
         by = float(n) if divided else 1.0
-        middle = float(np.nanmedian(ladder.medians[n]))
+        middle = float(np.nanmean(ladder.means[n]))
         rows.append({"clock": _clock(ladder), "n": float(n), "y": middle / by, "low": low / by, "high": high / by})
     return [row for row in rows if row["low"] > 0]  # a logarithmic axis has no place for others
 
@@ -88,7 +88,7 @@ def _times(ladders: Ladders, metrics: Sequence[Metric]) -> charts.Figure:
     knee = any(metric.metric == "sequential.knee_n" for metric in metrics)
     title = "Time grows with the count only above the knee" if knee else "Time against the count of dispatches"
     fitted = any(ladder.range for group in ladders.values() for ladder in group)
-    more = "Line: the fit over the linear range, median launch. Shaded: the two counts between which that range ends."
+    more = "Line: the fit over the linear range, median launch. Shaded: where the knee lies and back-pressure begins."
     return charts.Figure(title, f"{_POINTS} {more if fitted else 'No linear range.'}", _keys(ladders), tuple(panels))
 
 
@@ -148,7 +148,7 @@ def _costs(ladders: Ladders, metrics: Sequence[Metric]) -> charts.Figure:
     panels = [_costs_panel(name, group, metrics, x, y, xs) for name, group in ladders.items()]
     over = any(_overstates(name, metrics) for name in ladders)
     title = "Total over count overstates the cost" if over else "Time over count, beside the slope"
-    note = "Points: the same medians, divided by n."
+    note = "Points: the same means, divided by n."
     if slopes:
         note += " Horizontal band: the slope with its interval, where it is resolved."
     if any(_published(name, metrics) for name in ladders):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
+import msgspec
+
 from rig import analysis
 from rig.frames import Run
 from rig.records import Adapter, Build, Launch, Metric, Outcome, Summary
@@ -21,7 +23,7 @@ COARSE_TICK_US = 50
 
 def headline(summary: Summary) -> list[str]:
     """What a dispatch costs and what timing it naively says, with intervals; or why there is no figure."""
-    return [*_costs(summary), *_naive(summary)]
+    return [*_costs(summary), *_modes(summary), *_naive(summary)]
 
 
 def _costs(summary: Summary) -> list[str]:
@@ -65,6 +67,27 @@ def _absence_sentences(subject: str, metrics: Sequence[Metric]) -> list[str]:
 def _no_timestamps(slopes: Sequence[Metric], chosen: Sequence[Metric]) -> list[str]:
     absent = [m for m in slopes if m.variant.get("clock") == "span" and m not in chosen]
     return [f"The slope by GPU span is {words.absence(absent[0])}."] if absent else []
+
+
+def _modes(summary: Summary) -> list[str]:
+    """Where the times behind a slope come in two modes, the slope is a mean of two costs: both are told."""
+    found = {m.key: m for m in summary.metrics if m.metric in ("sequential.mode_us", "sequential.upper_mode_share")}
+    sentences = []
+    for share in (m for m in found.values() if m.metric == "sequential.upper_mode_share"):
+        lower, upper = (
+            found.get(
+                msgspec.structs.replace(share, metric="sequential.mode_us", variant={**share.variant, "mode": name}).key
+            )
+            for name in ("lower", "upper")
+        )
+        if lower is not None and upper is not None and words.has_value(lower) and words.has_value(upper):
+            where = words.sentence(words.policy(str(share.variant.get("policy", ""))))
+            sentences.append(
+                f"{where}, the times come in two modes, {words.quantity(lower.value, 'us')} and "
+                f"{words.quantity(upper.value, 'us')} a dispatch, with {words.quantity(share.value, 'fraction')} of the "
+                "samples in the upper one."
+            )
+    return sentences
 
 
 def _naive(summary: Summary) -> list[str]:

@@ -31,9 +31,10 @@ _FIGURES = [
     ),
     (
         "Linear range",
-        f"Found from the top of the ladder down, on the medians over all launches: at least {stats.LEAST_COUNTS} "
-        f"counts within {words.level(stats.RANGE_TOLERANCE)} of one rising line whose fixed part can be a wait, and "
-        "whose work is at least half that part. Each launch's slope is fitted to the same counts.",
+        f"Found from the top of the ladder down, on the means over all launches: at least {stats.LEAST_COUNTS} "
+        f"counts within {words.level(stats.RANGE_TOLERANCE)} (or three standard errors) of one rising line whose "
+        "fixed part can be a wait, and whose work is at least half that part. Each launch's slope is fitted to the "
+        "same counts.",
     ),
     (
         "Halves check",

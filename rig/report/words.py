@@ -44,6 +44,8 @@ _LABELS = {
     "sequential.naive_over_true": "One waited dispatch over the slope",
     "sequential.knee_n": "Knee",
     "sequential.back_pressure_n": "Back-pressure begins",
+    "sequential.mode_us": "Time over n on the line, mode",
+    "sequential.upper_mode_share": "Samples in the upper mode",
     "sequential.wall_over_span": "Slope by wall over slope by span",
 }
 
