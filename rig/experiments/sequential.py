@@ -66,8 +66,7 @@ def _of(run: Run, name: str) -> list[Metric]:
     primary = ladders["span"] if ladders["span"].stamped else ladders["wall"]
     found = [ladder.per_dispatch() for ladder in ladders.values()]
     found += [ladders["wall"].fixed(), _total_over_n(run, name, good), _naive_over_true(run, name, good, primary)]
-    found += [*(knee for ladder in ladders.values() for knee in ladder.knee()), *_back_pressure(name, good)]
-    found += primary.modes()
+    found += [*ladders["wall"].knee(), *_back_pressure(name, good), *primary.modes()]
     if ladders["span"].stamped:
         ratio = ladders["wall"].slopes() / ladders["span"].slopes()
         doubt = "; ".join(f"{clock}: {ladder.doubt}" for clock, ladder in ladders.items() if ladder.doubt)
@@ -146,7 +145,7 @@ class Ladder:
         )
 
     def knee(self) -> list[Metric]:
-        """Between which counts the line begins, where it does not begin with the ladder."""
+        """Between which counts the line begins, where it does not begin with the ladder. Only a wait has a knee."""
         if self.range is None or self.range[0] == 0:
             return []
         return [_between("sequential.knee_n", self.variant, self.n, self.range[0] - 1, self.rows)]

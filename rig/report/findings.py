@@ -84,8 +84,8 @@ def _modes(summary: Summary) -> list[str]:
             where = words.sentence(words.policy(str(share.variant.get("policy", ""))))
             sentences.append(
                 f"{where}, the times come in two modes, {words.quantity(lower.value, 'us')} and "
-                f"{words.quantity(upper.value, 'us')} a dispatch, with {words.quantity(share.value, 'fraction')} of the "
-                "samples in the upper one."
+                f"{words.quantity(upper.value, 'us')} a dispatch; {words.quantity(share.value, 'fraction')} of the "
+                "samples are in the upper one."
             )
     return sentences
 
