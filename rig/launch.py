@@ -191,7 +191,12 @@ def sample(experiment: str, cell: Cell, launch: int, block: int, order: int, res
         return msgspec.structs.replace(bare, detail=result.detail)
     span_us, doubt = span(result)
     return msgspec.structs.replace(
-        bare, wall_us=round(result.wall_us, 3), encode_us=round(result.encode_us, 3), span_us=span_us, detail=doubt
+        bare,
+        wall_us=round(result.wall_us, 3),
+        encode_us=round(result.encode_us, 3),
+        span_us=span_us,
+        cpu_us=result.cpu_us,
+        detail=doubt,
     )
 
 

@@ -73,6 +73,7 @@ class ScriptedExecutor:
     start_fault: ExecutorFault | None = None
     load_fault: ExecutorFault | None = None
     wrong_after: int = 10**9
+    cpu_us: Callable[[int], dict[str, float]] | None = None
     name: str = "scripted"
     build_id: str = "scripted 1.2.3.4"
     flags: tuple[str, ...] = ("--scripted",)
@@ -128,6 +129,7 @@ class ScriptedSession:
             encode_us=0.3 * n,
             stamps_ns=("1000", str(1000 + span_ns)) if self.clock.has_span else None,
             issued=structure(policy, n),
+            cpu_us=self.executor.cpu_us(n) if self.executor.cpu_us else None,
         )
 
     def close(self) -> None:

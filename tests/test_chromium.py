@@ -235,7 +235,7 @@ def test_b20_a_gpu_process_that_dies_is_a_lost_device(session: ChromiumSession) 
     chain = increment_chain()
     session.load(chain)
     session.reset(chain)
-    psutil.Process(session.processes()["GPU"]).kill()
+    psutil.Process(session.processes()["gpu"]).kill()
 
     def until_lost() -> None:
         for _ in range(50):

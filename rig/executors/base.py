@@ -18,12 +18,16 @@ class ExecutorFault(Exception):
 
 
 class Timing(Record, frozen=True):
-    """One timed execution: microseconds by the page's clock, raw GPU timestamps, and what was counted while issuing."""
+    """One timed execution: microseconds by the page's clock, raw GPU timestamps, and what was counted while issuing.
+
+    `cpu_us`: CPU time by process and thread class, of the whole call, where the system tells.
+    """
 
     wall_us: float
     encode_us: float
     stamps_ns: tuple[str, str] | None
     issued: dict[str, int]
+    cpu_us: dict[str, float] | None = None
 
 
 class Session(Protocol):

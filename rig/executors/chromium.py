@@ -19,6 +19,7 @@ from playwright.async_api import Browser as PlaywrightBrowser
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page, Playwright, async_playwright
 
+from rig import cpu
 from rig import page as page_server
 from rig.browsers import flags as browser_flags
 from rig.browsers.find import Browser, identify
@@ -32,6 +33,9 @@ LAUNCH_LIMIT_S = 60.0
 CALL_LIMIT_S = 30.0
 GPU_LIMIT_S = 20.0
 CLOSE_LIMIT_S = 5.0
+
+WORKERS = ("renderer", "gpu")
+"""The processes whose CPU time is measured: the page's, and the one that drives the GPU."""
 
 _SOFTWARE_MARKS = ("swiftshader", "llvmpipe", "lavapipe", "basic render")
 
@@ -158,6 +162,7 @@ class ChromiumSession:
         self._renderer = self._driver_name = ""
         self.pid = 0
         self.has_api = False
+        self._workers: list[tuple[str, int]] = []
 
     # --- start and end ---
 
@@ -194,6 +199,7 @@ class ChromiumSession:
             has_span=False,
         )
         self.has_api = around.has_api
+        self._workers = [(kind, pid) for kind, pid in self.processes().items() if kind in WORKERS]
 
     def open(self, limits: dict[str, int]) -> None:
         """Asks for the adapter and makes the device; sets `adapter`. ExecutorFault says what is missing, and why."""
@@ -215,14 +221,14 @@ class ChromiumSession:
         psutil.wait_procs(tree, timeout=CLOSE_LIMIT_S)
 
     def processes(self) -> dict[str, int]:
-        """Process id by Chromium's name of the process type (browser, GPU, renderer, ...)."""
+        """Process id by Chromium's name of the process type (browser, gpu, renderer, ...), in lower case."""
 
         async def ask() -> dict[str, int]:
             assert self._process is not None
             devtools = await self._process.new_browser_cdp_session()
             info = await devtools.send("SystemInfo.getProcessInfo")
             await devtools.detach()
-            return {entry["type"]: entry["id"] for entry in info["processInfo"]}
+            return {entry["type"].lower(): entry["id"] for entry in info["processInfo"]}
 
         return self._run(ask(), CALL_LIMIT_S)
 
@@ -241,7 +247,9 @@ class ChromiumSession:
 
     def time(self, program: Program, policy: Policy, n: int) -> Timing:
         request = {"program": program.name, "policy": policy, "n": n, "limit_ms": GPU_LIMIT_S * 1000}
-        return self._call("time", Timing, **request)
+        before = cpu.spent_us(self._workers)
+        timing = self._call("time", Timing, **request)
+        return msgspec.structs.replace(timing, cpu_us=cpu.between(before, cpu.spent_us(self._workers)))
 
     # --- one call ---
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rig.experiments import sequential, single_op
+from rig.experiments import policy, sequential, single_op
 from rig.experiments.base import Experiment
 
-REGISTRY: dict[str, Experiment] = {e.id: e for e in (single_op.EXPERIMENT, sequential.EXPERIMENT)}
+REGISTRY: dict[str, Experiment] = {e.id: e for e in (single_op.EXPERIMENT, sequential.EXPERIMENT, policy.EXPERIMENT)}

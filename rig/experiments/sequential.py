@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
-import numpy as np
 import pandas as pd
 
 from rig import figures, stats
 from rig.experiments.base import Experiment, Options, Point
 from rig.frames import Run
+from rig.ladder import Ladder, back_pressure
 from rig.policies import policy
 from rig.programs.micro import increment_chain
 from rig.records import Metric, MetricOutcome, Name, Positive, Verdict, VerdictOutcome
@@ -62,11 +62,11 @@ def _of(run: Run, name: str) -> list[Metric]:
                 ("naive_over_true", "ratio"),
             )
         ]
-    ladders = {clock: Ladder(name, clock, good) for clock in ("span", "wall")}
+    ladders = {clock: Ladder(ID, name, clock, good) for clock in ("span", "wall")}
     primary = ladders["span"] if ladders["span"].stamped else ladders["wall"]
     found = [ladder.per_dispatch() for ladder in ladders.values()]
     found += [ladders["wall"].fixed(), _total_over_n(run, name, good), _naive_over_true(run, name, good, primary)]
-    found += [*ladders["wall"].knee(), *_back_pressure(name, good), *primary.modes()]
+    found += [*ladders["wall"].knee(), *back_pressure(ID, name, good), *primary.modes()]
     if ladders["span"].stamped:
         ratio = ladders["wall"].slopes() / ladders["span"].slopes()
         doubt = "; ".join(f"{clock}: {ladder.doubt}" for clock, ladder in ladders.items() if ladder.doubt)
@@ -76,115 +76,6 @@ def _of(run: Run, name: str) -> list[Metric]:
             )
         )
     return found
-
-
-class Ladder:
-    """The times of one policy by one clock: which counts are on the line, and each launch's line through them.
-
-    The range is found on the means over all launches, so that every launch is fitted to the same counts. In a launch,
-    the line goes through the mean of the blocks at each count: where times have two modes, a median jumps between them.
-    """
-
-    def __init__(self, policy: str, clock: str, good: pd.DataFrame) -> None:
-        column = f"{clock}_us"
-        self.variant: dict[str, str | int | float] = {"policy": policy, "clock": clock}
-        self.rows = good.dropna(subset=[column])
-        # a clock that only some launches have would leave the others out
-        self.stamped = self.rows["launch"].nunique() == good["launch"].nunique()
-        self.column = column
-        self.means = self.rows.groupby(["launch", "n"])[column].mean().unstack("n")
-        pooled = self.rows.groupby("n")[column].agg(["mean", "sem"]).fillna(0.0)
-        self.n = pooled.index.to_numpy(dtype=np.float64)
-        self.range = stats.linear_range(self.n, *(pooled[name].to_numpy(dtype=np.float64) for name in ("mean", "sem")))
-
-    @property
-    def counts(self) -> list[float]:
-        """Counts on the line; without a linear range the top ones of the ladder, for a value that is not relied on."""
-        first, last = self.range or (max(0, len(self.n) - stats.LEAST_COUNTS), len(self.n) - 1)
-        return list(self.n[first : last + 1])
-
-    def lines(self, counts: list[float]) -> list[stats.Line | None]:
-        """A line a launch through its means at `counts`; None for a launch that lacks one of them."""
-        chosen = self.means[counts]
-        return [
-            stats.line(np.array(counts), row.to_numpy(dtype=np.float64)) if row.notna().all() else None
-            for _, row in chosen.iterrows()
-        ]
-
-    def slopes(self, counts: list[float] | None = None) -> pd.Series[float]:
-        """Microseconds a dispatch, by launch."""
-        lines = self.lines(counts or self.counts)
-        return pd.Series([fit.slope if fit else np.nan for fit in lines], index=self.means.index, dtype=float)
-
-    @property
-    def doubt(self) -> str:
-        """Why the slope is not to be relied on, or nothing."""
-        if self.range is None:
-            return (
-                f"no {stats.LEAST_COUNTS} counts of the ladder lie on one line above the knee and below back-pressure; "
-                f"the slope is that of the top counts, {self.counts[0]:g} to {self.counts[-1]:g}"
-            )
-        return self._halves_disagree()
-
-    def per_dispatch(self) -> Metric:
-        """The slope over the linear range; unresolved where its two halves disagree."""
-        metric = "sequential.per_dispatch_us"
-        if not self.stamped:
-            reason = "no GPU timestamps: a launch lacks timestamp-query, or all its pairs were bad"
-            return figures.missing(ID, metric, self.variant, "us", reason, MetricOutcome.not_supported)
-        return figures.over_launches(ID, metric, self.variant, "us", self.slopes(), self._samples(), doubt=self.doubt)
-
-    def fixed(self) -> Metric:
-        """Time that does not depend on the count: the line at n = 0. Arithmetic mean: it may be negative."""
-        variant = {"policy": self.variant["policy"]}
-        fixed = pd.Series([fit.fixed if fit else np.nan for fit in self.lines(self.counts)], dtype=float)
-        return figures.over_launches(
-            *(ID, "sequential.fixed_us", variant, "us", fixed, self._samples()),
-            interval=stats.mean_interval,
-            doubt=self.doubt,
-        )
-
-    def knee(self) -> list[Metric]:
-        """Between which counts the line begins, where it does not begin with the ladder. Only a wait has a knee."""
-        if self.range is None or self.range[0] == 0:
-            return []
-        return [_between("sequential.knee_n", self.variant, self.n, self.range[0] - 1, self.rows)]
-
-    def modes(self) -> list[Metric]:
-        """The two modes of time over count, on the line, where there are two: what the slope is a mean of."""
-        rows = self.rows[self.rows["n"].isin(self.counts)]
-        return figures.modes(ID, self.variant, rows[self.column] / rows["n"], rows["launch"])
-
-    def _samples(self) -> int:
-        return int(self.rows["n"].isin(self.counts).sum())
-
-    def _halves_disagree(self) -> str:
-        lower, upper = (self.counts[half] for half in stats.halves(np.array(self.counts)))
-        try:
-            low, high = (stats.mean_interval(self.slopes(half).dropna().to_list()) for half in (lower, upper))
-        except ValueError:
-            return ""  # too few launches: over_launches says so
-        if low.overlaps(high):
-            return ""
-        return (
-            f"the two halves of the ladder disagree: {low.value:.3g} µs ({low.low:.3g} to {low.high:.3g}) from "
-            f"{lower[0]:g} to {lower[-1]:g} dispatches, {high.value:.3g} µs ({high.low:.3g} to {high.high:.3g}) from "
-            f"{upper[0]:g} to {upper[-1]:g}"
-        )
-
-
-def _between(metric: str, variant: figures.Variant, n: stats.Floats, low: int, rows: pd.DataFrame) -> Metric:
-    return figures.bracket(ID, metric, variant, float(n[low]), float(n[low + 1]), len(rows), rows["launch"].nunique())
-
-
-def _back_pressure(name: str, good: pd.DataFrame) -> list[Metric]:
-    """Between which counts encoding begins to stall, where it does."""
-    encode = good.groupby("n")["encode_us"].median()
-    n = encode.index.to_numpy(dtype=np.float64)
-    last = stats.before_stall(n, encode.to_numpy(dtype=np.float64))
-    if last is None:
-        return []
-    return [_between("sequential.back_pressure_n", {"policy": name, "clock": "encode"}, n, last, good)]
 
 
 def _at(run: Run, name: str, n: int) -> pd.DataFrame:

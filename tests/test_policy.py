@@ -1,0 +1,90 @@
+"""The experiment `policy`: gains and CPU time from planted samples, and the verdict on amortising."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rig import analysis, cpu
+from rig.experiments.policy import claim_amortise
+from rig.records import Metric, MetricOutcome, VerdictOutcome
+from tests.conftest import RunIt, small_profile
+from tests.scripted import Model, ScriptedExecutor
+
+COSTS = {"submit_each": 40.0, "every_16": 10.0, "one_pass": 8.0}
+
+
+def figures(run_it: RunIt, **executor: object) -> dict[str, Metric]:
+    policy = {"blocks": 3, "policies": list(COSTS), "counts": [100, 200, 400, 800]}
+    profile = small_profile(experiments=["policy"], policy=policy, single_op={}, sequential={})
+    model = Model(per_dispatch_us=COSTS, noise=0.005)
+    _, _, run = run_it(ScriptedExecutor(model=model, **executor), profile)  # type: ignore[arg-type]
+    return {m.key: m for m in analysis.summarise(run).metrics}
+
+
+def test_b32_each_policy_has_its_cost_and_its_gain_over_one_submit_each(run_it: RunIt) -> None:
+    found = figures(run_it)
+    for name, cost in COSTS.items():
+        assert found[f"policy.per_dispatch_us{{clock=span,policy={name}}}"].value == pytest.approx(cost, rel=0.02)
+        assert found[f"policy.encode_us{{policy={name}}}"].value == pytest.approx(0.3, rel=0.01)
+    assert found["policy.gain{policy=every_16}"].value == pytest.approx(4, rel=0.03)
+    assert found["policy.gain{policy=one_pass}"].value == pytest.approx(5, rel=0.03)
+
+
+def test_cpu_time_a_dispatch_leaves_out_what_every_call_costs(run_it: RunIt) -> None:
+    found = figures(run_it, cpu_us=lambda n: {"gpu_main": 900 + 12.0 * n, "renderer_main": 500 + 3.0 * n})
+    assert found["policy.cpu_us{policy=one_pass,thread=gpu_main}"].value == pytest.approx(12, rel=0.01)
+    assert found["policy.cpu_us{policy=one_pass,thread=all}"].value == pytest.approx(15, rel=0.01)
+
+
+def test_where_the_system_does_not_tell_cpu_time_it_is_not_supported_and_not_zero(run_it: RunIt) -> None:
+    told = figures(run_it)["policy.cpu_us{policy=one_pass,thread=all}"]
+    assert (told.outcome, told.value) == (MetricOutcome.not_supported, None)
+
+
+def gain(low: float, value: float, high: float, outcome: MetricOutcome = MetricOutcome.ok) -> Metric:
+    variant: dict[str, str | int | float] = {"policy": "one_pass"}
+    return Metric(
+        experiment="policy",
+        metric="policy.gain",
+        variant=variant,
+        unit="ratio",
+        outcome=outcome,
+        value=value,
+        ci_low=low,
+        ci_high=high,
+        n_samples=9,
+        n_launches=5,
+        reason="" if outcome is MetricOutcome.ok else "halves disagree",
+    )
+
+
+@pytest.mark.parametrize(
+    ("metric", "outcome"),
+    [
+        (gain(1.5, 1.8, 2.1), VerdictOutcome.holds),
+        (gain(0.9, 1.1, 1.3), VerdictOutcome.unresolved),
+        (gain(0.5, 0.6, 0.7), VerdictOutcome.does_not_hold),
+        (gain(1.5, 1.8, 2.1, MetricOutcome.unresolved), VerdictOutcome.unresolved),
+        (None, VerdictOutcome.not_tested),
+    ],
+)
+def test_claim_c10_follows_its_interval(metric: Metric | None, outcome: VerdictOutcome) -> None:
+    assert claim_amortise(metric).outcome is outcome
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="this kernel does not tell CPU time by thread")
+def test_cpu_time_of_a_busy_process_grows_and_that_of_its_main_thread_is_told_apart() -> None:
+    before = cpu.spent_us([("self", os.getpid())])
+    total = sum(i * i for i in range(2_000_000))
+    used = cpu.between(before, cpu.spent_us([("self", os.getpid())]))
+    assert total
+    assert used is not None
+    assert used["self_main"] > 10_000
+
+
+def test_cpu_time_of_a_process_that_is_not_there_is_not_told() -> None:
+    assert cpu.spent_us([("gone", 2**22 + 1)]) is None
+    assert cpu.between(None, {"x": 1.0}) is None
