@@ -35,10 +35,13 @@
 export function issue(device, batch, stamps, tail) {
   const { n, pipelines, bindGroups, x, y, z, perPass, perCommandBuffer, perSubmit } = batch;
   const queue = device.queue;
+  // One array for all submits: queue.submit() copies it, and a new one each time is the executor's largest own cost.
+  /** @type {GPUCommandBuffer[]} */
+  const commandBuffers = [];
   let submits = 0, command_buffers = 0, passes = 0, i = 0;
   while (i < n) {
     const submitEnd = Math.min(n, i + perSubmit);
-    const commandBuffers = [];
+    let held = 0;
     while (i < submitEnd) {
       const bufferEnd = Math.min(submitEnd, i + perCommandBuffer);
       const encoder = device.createCommandEncoder();
@@ -55,10 +58,11 @@ export function issue(device, batch, stamps, tail) {
         passes++;
       }
       if (tail !== null && i === n) tail(encoder);
-      commandBuffers.push(encoder.finish());
+      commandBuffers[held++] = encoder.finish();
     }
+    if (commandBuffers.length !== held) commandBuffers.length = held;
     queue.submit(commandBuffers);
-    command_buffers += commandBuffers.length;
+    command_buffers += held;
     submits++;
   }
   return { submits, command_buffers, passes, dispatches: i };

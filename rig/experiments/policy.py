@@ -79,9 +79,12 @@ def _nothing(run: Run, name: str) -> list[Metric]:
 
 def _encode(name: str, good: pd.DataFrame) -> Metric:
     """Time that the caller spends encoding, a dispatch: slope through the median at each count, since stalls come in
-    bursts and are not the caller's own work."""
+    bursts and are not the caller's own work. Arithmetic mean: in one pass it may be lost in the scatter.
+    """
     slopes = _slopes(good, good["encode_us"], "median")
-    return figures.over_launches(ID, "policy.encode_us", {"policy": name}, "us", slopes, len(good))
+    return figures.over_launches(
+        *(ID, "policy.encode_us", {"policy": name}, "us", slopes, len(good)), interval=stats.mean_interval
+    )
 
 
 def _cpu(name: str, good: pd.DataFrame) -> list[Metric]:
