@@ -89,7 +89,9 @@ async function time({ program: name, policy, n, limit_ms }) {
     const t2 = now_us();
     program.issued += n;
     if (map) program.probe.unmap();
-    return { issued, wall_us: t2 - t0, encode_us: t1 - t0, stamps_ns: await within(span.read(), limit_ms, late) };
+    // without a pass nothing was stamped, and what stands in the query set is an earlier sample's
+    const stamps_ns = n === 0 ? null : await within(span.read(), limit_ms, late);
+    return { issued, wall_us: t2 - t0, encode_us: t1 - t0, stamps_ns };
   };
   return await watch.guard(timed);
 }

@@ -67,13 +67,19 @@ def bracket(
     )
 
 
-def modes(experiment: str, variant: Variant, times_us: pd.Series[float], launch: pd.Series[int]) -> list[Metric]:
-    """The two modes of pooled samples and the share of the upper one, where there are two, in several launches each."""
+def upper_mode(times_us: pd.Series[float], launch: pd.Series[int]) -> pd.Series[bool] | None:
+    """Which of the pooled samples are in the upper of two modes; None where there are not two, in two launches each."""
     found = stats.two_modes(np.asarray(times_us, dtype=np.float64))
     if found is None:
-        return []
+        return None
     upper = times_us > found.border
-    if min(launch[which].nunique() for which in (upper, ~upper)) < 2:
+    return upper if min(launch[which].nunique() for which in (upper, ~upper)) >= 2 else None
+
+
+def modes(experiment: str, variant: Variant, times_us: pd.Series[float], launch: pd.Series[int]) -> list[Metric]:
+    """The two modes of pooled samples and the share of the upper one, where there are two, in several launches each."""
+    upper = upper_mode(times_us, launch)
+    if upper is None:
         return []
     rows = [
         over_launches(

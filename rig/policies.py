@@ -55,5 +55,5 @@ def structure(policy: Policy, n: int) -> dict[str, int]:
 
 
 def _parts(n: int, size: int | None) -> list[int]:
-    size = size or n
+    size = size or max(n, 1)
     return [min(size, n - start) for start in range(0, n, size)]

@@ -17,6 +17,7 @@ SCHEMA = 1
 
 T = TypeVar("T")
 Positive = Annotated[int, msgspec.Meta(ge=1)]
+Count = Annotated[int, msgspec.Meta(ge=0)]
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 
@@ -148,11 +149,14 @@ class Policy(Record, frozen=True):
 
 
 class Cell(Record, frozen=True):
-    """program × policy × n × executor × build × flags. `build` is the executable's version and hash."""
+    """program × policy × n × executor × build × flags. `build` is the executable's version and hash.
+
+    n = 0 issues nothing: what is timed is the wait for an empty queue.
+    """
 
     program: Program
     policy: Policy
-    n: Positive
+    n: Count
     executor: Name
     build: str
     flags: tuple[str, ...]

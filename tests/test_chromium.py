@@ -72,6 +72,20 @@ def test_every_policy_runs_every_dispatch_once_and_is_counted_as_it_says(
     assert 0 < timing.encode_us <= timing.wall_us
 
 
+@pytest.mark.parametrize("waiter", list(Waiter))
+def test_an_empty_queue_is_waited_for_and_has_no_span_of_an_earlier_sample(
+    session: ChromiumSession, waiter: Waiter
+) -> None:
+    chain = increment_chain()
+    session.load(chain)
+    session.reset(chain)
+    session.time(chain, policy("one_pass", waiter), 10)
+    empty = session.time(chain, policy("one_pass", waiter), 0)
+    assert empty.stamps_ns is None
+    assert set(empty.issued.values()) == {0}
+    assert session.outputs(chain)[0] == 10
+
+
 @pytest.mark.parametrize("dtype", list(Dtype))
 def test_first_contents_are_those_of_numpy(session: ChromiumSession, dtype: Dtype) -> None:
     buffer = Buffer(name="data", dtype=dtype, elements=1000, fill=HashFill(seed=77, below=1000))

@@ -31,6 +31,11 @@ def test_ten_dispatches_make_so_many_submits_buffers_and_passes(
     }
 
 
+@pytest.mark.parametrize("name", ["submit_each", "command_buffers", "one_pass", "every_4"])
+def test_nothing_issued_makes_no_submit(name: str) -> None:
+    assert set(structure(policy(name), 0).values()) == {0}
+
+
 @pytest.mark.parametrize("name", ["every_0", "every_", "every_4_pass_0", "each", ""])
 def test_an_unknown_policy_is_refused_with_the_names_there_are(name: str) -> None:
     with pytest.raises(ValueError, match="submit_each, command_buffers, pass_each, one_pass"):
