@@ -10,16 +10,17 @@ from rig.records import Metric, MetricOutcome
 
 
 class Ladder:
-    """The times of one policy by one clock: which counts are on the line, and each launch's line through them.
+    """The times of one series of cells by one clock: which counts are on the line, and each launch's line through them.
 
     The range is found on the means over all launches, so that every launch is fitted to the same counts. In a launch,
     the line goes through the mean of the blocks at each count: where times have two modes, a median jumps between them.
     """
 
-    def __init__(self, experiment: str, policy: str, clock: str, good: pd.DataFrame) -> None:
+    def __init__(self, experiment: str, variant: figures.Variant, clock: str, good: pd.DataFrame) -> None:
         column = f"{clock}_us"
         self.experiment = experiment
-        self.variant: dict[str, str | int | float] = {"policy": policy, "clock": clock}
+        self.clockless = variant
+        self.variant: figures.Variant = {**variant, "clock": clock}
         self.rows = good.dropna(subset=[column])
         # a clock that only some launches have would leave the others out
         self.stamped = self.rows["launch"].nunique() == good["launch"].nunique()
@@ -70,10 +71,9 @@ class Ladder:
 
     def fixed(self) -> Metric:
         """Time that does not depend on the count: the line at n = 0. Arithmetic mean: it may be negative."""
-        variant = {"policy": self.variant["policy"]}
         fixed = pd.Series([fit.fixed if fit else np.nan for fit in self.lines(self.counts)], dtype=float)
         return figures.over_launches(
-            *(self.experiment, f"{self.experiment}.fixed_us", variant, "us", fixed, self._samples()),
+            *(self.experiment, f"{self.experiment}.fixed_us", self.clockless, "us", fixed, self._samples()),
             interval=stats.mean_interval,
             doubt=self.doubt,
         )
@@ -105,6 +105,24 @@ class Ladder:
             f"{lower[0]:g} to {lower[-1]:g} dispatches, {high.value:.3g} µs ({high.low:.3g} to {high.high:.3g}) from "
             f"{upper[0]:g} to {upper[-1]:g}"
         )
+
+
+def primary(experiment: str, variant: figures.Variant, good: pd.DataFrame) -> Ladder:
+    """The ladder by span where every launch has it, else by wall."""
+    by_span = Ladder(experiment, variant, "span", good)
+    return by_span if by_span.stamped else Ladder(experiment, variant, "wall", good)
+
+
+def ratio(metric: str, variant: figures.Variant, over: Ladder, under: Ladder) -> Metric:
+    """Slope over slope, launch by launch; unresolved where either slope is."""
+    doubts = [f"{_named(ladder)}: {ladder.doubt}" for ladder in (over, under) if ladder.doubt]
+    values = over.slopes() / under.slopes()
+    samples = len(over.rows.index.union(under.rows.index))
+    return figures.over_launches(over.experiment, metric, variant, "ratio", values, samples, doubt="; ".join(doubts))
+
+
+def _named(ladder: Ladder) -> str:
+    return ", ".join(str(value) for value in ladder.variant.values())
 
 
 def between(

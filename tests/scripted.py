@@ -47,6 +47,7 @@ class Model:
     fixed_us: float = 300.0
     floor_us: float = 0.0
     noise: float = 0.02
+    factor: dict[str, float] = field(default_factory=dict)  # by program name, on everything
 
     def span_us(self, policy: Policy, n: int) -> float:
         return self.per_dispatch_us[policy.name] * n
@@ -122,6 +123,7 @@ class ScriptedSession:
         if self.executions <= self.executor.wrong_after:
             self.ran[program.name] += n
         scatter = float(np.exp(self.rng.normal(0, self.executor.model.noise)))
+        scatter *= self.executor.model.factor.get(program.name, 1.0)
         wall_us = self.executor.model.wall_us(policy, n) * scatter
         span_ns = int(self.executor.model.span_us(policy, n) * scatter * 1000)
         return Timing(

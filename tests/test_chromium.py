@@ -72,6 +72,17 @@ def test_every_policy_runs_every_dispatch_once_and_is_counted_as_it_says(
     assert 0 < timing.encode_us <= timing.wall_us
 
 
+@pytest.mark.parametrize("dtype", list(Dtype))
+def test_the_chain_computes_what_its_reference_does_in_every_type(session: ChromiumSession, dtype: Dtype) -> None:
+    chain = increment_chain(100, dtype)
+    session.load(chain)
+    session.reset(chain)
+    session.time(chain, policy("pass_each"), 30)
+    _, got = session.outputs(chain)
+    assert got["data"].dtype == fill.NUMPY[dtype]
+    assert reference.compare(chain, reference.run(chain, 30), got) == ""
+
+
 @pytest.mark.parametrize("waiter", list(Waiter))
 def test_an_empty_queue_is_waited_for_and_has_no_span_of_an_earlier_sample(
     session: ChromiumSession, waiter: Waiter

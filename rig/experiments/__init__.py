@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rig.experiments import policy, sequential, single_op, wait
+from rig.experiments import dtype, policy, sequential, single_op, wait
 from rig.experiments.base import Experiment
 
 REGISTRY: dict[str, Experiment] = {
-    e.id: e for e in (single_op.EXPERIMENT, sequential.EXPERIMENT, policy.EXPERIMENT, wait.EXPERIMENT)
+    e.id: e for e in (single_op.EXPERIMENT, sequential.EXPERIMENT, policy.EXPERIMENT, dtype.EXPERIMENT, wait.EXPERIMENT)
 }

@@ -12,7 +12,7 @@ import pandas as pd
 from rig import figures, stats
 from rig.experiments.base import Experiment, Options, Point
 from rig.frames import Run
-from rig.ladder import Ladder, back_pressure
+from rig.ladder import Ladder, back_pressure, ratio
 from rig.policies import policy
 from rig.programs.micro import increment_chain
 from rig.records import Metric, MetricOutcome, Name, Positive, Verdict, VerdictOutcome
@@ -59,12 +59,14 @@ def compute(run: Run, options: PolicyOptions) -> list[Metric]:
         if good["n"].nunique() < stats.LEAST_COUNTS:
             found += _nothing(run, name)
             continue
-        ladders = {clock: Ladder(ID, name, clock, good) for clock in ("span", "wall")}
+        ladders = {clock: Ladder(ID, {"policy": name}, clock, good) for clock in ("span", "wall")}
         primary[name] = ladders["span" if ladders["span"].stamped else "wall"]
         found += [ladder.per_dispatch() for ladder in ladders.values()]
         found += [_encode(name, good), *_cpu(name, good), *back_pressure(ID, name, good)]
     if BASE in primary:
-        found += [_gain(name, primary[BASE], own) for name, own in primary.items() if name != BASE]
+        found += [
+            ratio("policy.gain", {"policy": name}, primary[BASE], own) for name, own in primary.items() if name != BASE
+        ]
     return found
 
 
@@ -118,14 +120,6 @@ def _slopes(rows: pd.DataFrame, times_us: pd.Series[float], center: str) -> pd.S
     positive = table.clip(lower=1e-3)
     slopes = [stats.line(n, row.to_numpy(dtype=np.float64)).slope for _, row in positive.iterrows()]
     return pd.Series(slopes, index=table.index, dtype=float)
-
-
-def _gain(name: str, base: Ladder, own: Ladder) -> Metric:
-    """How many times less a dispatch costs than with one submit each, launch by launch, by the primary clock."""
-    doubt = "; ".join(f"{ladder.variant['policy']}: {ladder.doubt}" for ladder in (base, own) if ladder.doubt)
-    samples = len(base.rows) + len(own.rows)
-    ratio = base.slopes() / own.slopes()
-    return figures.over_launches(ID, "policy.gain", {"policy": name}, "ratio", ratio, samples, doubt=doubt)
 
 
 def verdicts(metrics: Sequence[Metric]) -> list[Verdict]:

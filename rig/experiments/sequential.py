@@ -11,7 +11,7 @@ import pandas as pd
 from rig import figures, stats
 from rig.experiments.base import Experiment, Options, Point
 from rig.frames import Run
-from rig.ladder import Ladder, back_pressure
+from rig.ladder import Ladder, back_pressure, ratio
 from rig.policies import policy
 from rig.programs.micro import increment_chain
 from rig.records import Metric, MetricOutcome, Name, Positive, Verdict, VerdictOutcome
@@ -62,19 +62,13 @@ def _of(run: Run, name: str) -> list[Metric]:
                 ("naive_over_true", "ratio"),
             )
         ]
-    ladders = {clock: Ladder(ID, name, clock, good) for clock in ("span", "wall")}
+    ladders = {clock: Ladder(ID, {"policy": name}, clock, good) for clock in ("span", "wall")}
     primary = ladders["span"] if ladders["span"].stamped else ladders["wall"]
     found = [ladder.per_dispatch() for ladder in ladders.values()]
     found += [ladders["wall"].fixed(), _total_over_n(run, name, good), _naive_over_true(run, name, good, primary)]
     found += [*ladders["wall"].knee(), *back_pressure(ID, name, good), *primary.modes()]
     if ladders["span"].stamped:
-        ratio = ladders["wall"].slopes() / ladders["span"].slopes()
-        doubt = "; ".join(f"{clock}: {ladder.doubt}" for clock, ladder in ladders.items() if ladder.doubt)
-        found.append(
-            figures.over_launches(
-                *(ID, "sequential.wall_over_span", {"policy": name}, "ratio", ratio, len(good)), doubt=doubt
-            )
-        )
+        found.append(ratio("sequential.wall_over_span", {"policy": name}, ladders["wall"], ladders["span"]))
     return found
 
 
@@ -102,8 +96,8 @@ def _naive_over_true(run: Run, name: str, good: pd.DataFrame, primary: Ladder) -
     single = good[good["n"] == 1]
     if single.empty:
         return figures.missing(ID, metric, variant, "ratio", *figures.why_none(run, _at(run, name, 1), ID))
-    ratio = single.groupby("launch")["wall_us"].mean() / primary.slopes()
-    return figures.over_launches(ID, metric, variant, "ratio", ratio, len(single), doubt=primary.doubt)
+    over = single.groupby("launch")["wall_us"].mean() / primary.slopes()
+    return figures.over_launches(ID, metric, variant, "ratio", over, len(single), doubt=primary.doubt)
 
 
 def verdicts(metrics: Sequence[Metric]) -> list[Verdict]:

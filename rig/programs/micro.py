@@ -8,20 +8,19 @@ from rig.records import Buffer, Dispatch, Dtype, HashFill, Hazard, Kernel, Progr
 WORKGROUP = 64
 
 
-def increment_chain(elements: int = 64) -> Program:
-    """Adds one to `elements` floats in place; each dispatch reads what the one before it wrote.
+def increment_chain(elements: int = 64, dtype: Dtype = Dtype.f32) -> Program:
+    """Adds one to `elements` numbers in place; each dispatch reads what the one before it wrote.
 
-    The contents start as whole numbers below 256 and stay exact for 16 million dispatches, so the outputs tell how many
-    of the issued dispatches ran.
+    The contents start as whole numbers below 256 and stay exact for 16 million dispatches, in f32 too, so the outputs
+    tell how many of the issued dispatches ran.
     """
+    kernel = f"increment_{dtype}"
     return Program(
-        name=f"increment_chain_{elements}",
+        name=f"{kernel}_chain_{elements}",
         hazard=Hazard.chained,
-        buffers=(Buffer(name="data", dtype=Dtype.f32, elements=elements, fill=HashFill(seed=1, below=256)),),
-        kernels=(Kernel(name="increment_f32", wgsl=assets.wgsl("increment_f32"), constants={"STEP": 1.0}),),
-        dispatches=(
-            Dispatch(kernel="increment_f32", bindings=("data",), workgroups=(-(-elements // WORKGROUP), 1, 1)),
-        ),
+        buffers=(Buffer(name="data", dtype=dtype, elements=elements, fill=HashFill(seed=1, below=256)),),
+        kernels=(Kernel(name=kernel, wgsl=assets.wgsl(kernel), constants={"STEP": 1.0}),),
+        dispatches=(Dispatch(kernel=kernel, bindings=("data",), workgroups=(-(-elements // WORKGROUP), 1, 1)),),
         outputs=("data",),
         accumulates=True,
     )

@@ -14,12 +14,16 @@ KernelReference = Callable[[list[Array], Constants], None]
 
 
 def increment(buffers: list[Array], constants: Constants) -> None:
-    """wgsl/increment_f32.wgsl: data += STEP, in place."""
+    """wgsl/increment_*.wgsl: data += STEP, in place, in the type of data."""
     (data,) = buffers
-    data += np.float32(constants.get("STEP", 1.0))
+    data += data.dtype.type(constants.get("STEP", 1))
 
 
-KERNELS: dict[str, KernelReference] = {"increment_f32": increment}
+KERNELS: dict[str, KernelReference] = {
+    "increment_f32": increment,
+    "increment_i32": increment,
+    "increment_u32": increment,
+}
 """Reference of each kernel in wgsl/, by its name: changes the bound arrays in place, in binding order."""
 
 

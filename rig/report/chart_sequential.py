@@ -33,7 +33,7 @@ def figures(run: Run, metrics: Sequence[Metric]) -> list[charts.Figure]:
         rows = good[good["policy"] == name]
         timed = [clock for clock in ("wall", "span") if rows[f"{clock}_us"].gt(0).any()]
         if timed:
-            ladders[name] = [Ladder("sequential", name, clock, rows) for clock in timed]
+            ladders[name] = [Ladder("sequential", {"policy": name}, clock, rows) for clock in timed]
     if not ladders:
         return []
     return [_times(ladders, metrics), _costs(ladders, metrics)]

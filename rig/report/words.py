@@ -49,6 +49,8 @@ _LABELS = {
     "policy.cpu_us": "CPU time per dispatch, slope",
     "policy.gain": "Times cheaper than one submit each",
     "policy.back_pressure_n": "Back-pressure begins",
+    "dtype.per_dispatch_us": "Time per dispatch, slope",
+    "dtype.ratio_to_f32": "Slope over that of f32",
     "wait.latency_us": "Wait alone, mean",
     "wait.mode_us": "Wait alone, mode",
     "wait.upper_mode_share": "Samples in the upper mode",
