@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -44,6 +45,8 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         # An adapter may have any name; the locale must not decide whether it can be printed.
         stream.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
+    # what stops a container is as good a reason to store what there is as what stops a terminal
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     app()
 
 

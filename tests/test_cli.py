@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
+import psutil
 import pytest
 
 from rig import doctor, store
@@ -126,6 +129,28 @@ def test_a_small_run_is_fine_names_its_adapter_and_can_be_reported_again(tmp_pat
     again = rig("report", out, RIG_BROWSER="/no/such/browser")
     assert again.returncode == 0, again.stderr
     assert (out / store.SUMMARY).read_bytes() == before
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_b59_a_run_that_is_told_to_stop_stores_what_it_has_and_leaves_no_browser(tmp_path: Path, stop: int) -> None:
+    out = tmp_path / "run"
+    words = [str(word) for word in small(out, "--set", "launches.looks=[50]", "--set", "budget_s=100")]
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from rig.cli import main; main()", *words], stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (store.is_run(out) and len(store.read_samples(out)) > 30):
+        time.sleep(0.1)
+    children = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(stop)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert f"rig: interrupted; what was measured is in {out}" in said
+    assert not store.read_manifest(out).finished
+    assert (out / store.REPORT).is_file()
+    gone, left = psutil.wait_procs(children, timeout=10)
+    assert gone
+    assert not left
 
 
 def test_replace_keeps_the_earlier_run_beside_the_new_one(tmp_path: Path) -> None:
