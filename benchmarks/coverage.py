@@ -1,8 +1,8 @@
 """How often does the interval of a slope hold the true slope? Simulated runs, through the real estimator.
 
 Each simulated run goes through rig.ladder as a stored one would: linear range, per-launch lines, interval over
-launches, halves. Coverage is counted among the runs whose slope came out as ok; its Monte Carlo error is the standard error of a
-share. The truth is the geometric mean of the slope over all launches that the case could make.
+launches, halves. Coverage is counted among the runs whose slope came out as ok; its Monte Carlo error is the
+standard error of a share. The truth is the geometric mean of the slope over all launches that the case could make.
 
 Not covered yet: equivalence and difference over several looks, and noise resampled from a stored run.
 """
@@ -42,7 +42,7 @@ def launches(rng: Rng, n: int) -> Floats:
 def scattered(rng: Rng, slopes: Floats, blocks: int) -> Floats:
     """Wall times, shape (launches, blocks, counts), in µs."""
     times = FIXED_US + slopes[:, None, None] * COUNTS
-    return times * np.exp(rng.normal(0, SAMPLE_SD, (slopes.size, blocks, COUNTS.size)))
+    return np.asarray(times * np.exp(rng.normal(0, SAMPLE_SD, (slopes.size, blocks, COUNTS.size))))
 
 
 def plain(rng: Rng, n: int, blocks: int) -> Floats:
@@ -52,28 +52,28 @@ def plain(rng: Rng, n: int, blocks: int) -> Floats:
 def polled(rng: Rng, n: int, blocks: int) -> Floats:
     """A wait that answers no sooner than the first poll."""
     times = np.maximum(FIXED_US + launches(rng, n)[:, None, None] * COUNTS, FLOOR_US)
-    return times * np.exp(rng.normal(0, SAMPLE_SD, (n, blocks, COUNTS.size)))
+    return np.asarray(times * np.exp(rng.normal(0, SAMPLE_SD, (n, blocks, COUNTS.size))))
 
 
 def stalled(rng: Rng, n: int, blocks: int) -> Floats:
     """Back-pressure: above 1,000 dispatches each costs three times as much."""
     extra = np.maximum(COUNTS - 1000, 0)
     times = FIXED_US + launches(rng, n)[:, None, None] * (COUNTS + 2 * extra)
-    return times * np.exp(rng.normal(0, SAMPLE_SD, (n, blocks, COUNTS.size)))
+    return np.asarray(times * np.exp(rng.normal(0, SAMPLE_SD, (n, blocks, COUNTS.size))))
 
 
 def two_mode_samples(rng: Rng, n: int, blocks: int) -> Floats:
     """Every other sample costs four times what the rest do, as threads of a software adapter on two cores make it."""
     modes = np.where(rng.random((n, blocks, COUNTS.size)) < 0.5, 0.4, 1.6)
     times = FIXED_US + launches(rng, n)[:, None, None] * COUNTS * modes
-    return times * np.exp(rng.normal(0, SAMPLE_SD, times.shape))
+    return np.asarray(times * np.exp(rng.normal(0, SAMPLE_SD, times.shape)))
 
 
 def drifting(rng: Rng, n: int, blocks: int) -> Floats:
     """Each block of a launch is 1 % slower than the one before; the mean block is the truth."""
     drift = 1 + 0.01 * (np.arange(blocks) - (blocks - 1) / 2)
     times = FIXED_US + launches(rng, n)[:, None, None] * COUNTS * drift[:, None]
-    return times * np.exp(rng.normal(0, SAMPLE_SD, (n, blocks, COUNTS.size)))
+    return np.asarray(times * np.exp(rng.normal(0, SAMPLE_SD, (n, blocks, COUNTS.size))))
 
 
 def one_bad_launch(rng: Rng, n: int, blocks: int) -> Floats:

@@ -47,12 +47,17 @@ def primary(metrics: Iterable[Metric]) -> list[Metric]:
     return list(chosen.values())
 
 
+def per_dispatch(summary: Summary) -> list[Metric]:
+    """Primary per-dispatch figures, the ones that a precision is about."""
+    return primary(m for m in summary.metrics if m.metric.endswith(".per_dispatch_us"))
+
+
 def imprecise(summary: Summary, precision: float) -> list[Metric]:
     """Primary per-dispatch figures whose relative half-interval is above `precision`, or which are unresolved."""
     return [
         metric
-        for metric in primary(m for m in summary.metrics if m.metric.endswith(".per_dispatch_us"))
-        if metric.outcome is MetricOutcome.unresolved or (metric.half_width or 0) > precision
+        for metric in per_dispatch(summary)
+        if metric.outcome is not MetricOutcome.ok or metric.half_width is None or metric.half_width > precision
     ]
 
 

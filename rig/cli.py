@@ -71,6 +71,11 @@ def run(
 ) -> None:
     """Measure, and write a run with its report."""
     asked = AdapterAsked.hardware if require_hardware else adapter
+    if require_hardware and adapter is AdapterAsked.software:
+        raise _fail(Exit.usage, "--require-hardware and --adapter software exclude each other")
+    wrong = next((word for word in flag or () if not word.startswith("--")), None)
+    if wrong is not None:
+        raise _fail(Exit.usage, f"--flag {wrong}: a browser's flag begins with --")
     try:
         overrides = [*(sets or []), *([f"precision={precision}"] if precision is not None else [])]
         chosen = config.load(profile, experiments or (), overrides)
@@ -116,6 +121,8 @@ def publish(
 ) -> None:
     """Copy a run, its samples packed, to reports/NAME: at most 3 MB, fit to be committed."""
     try:
+        if Path(name).name != name:
+            raise store.StoreError(f"'{name}' is no name for a published run")
         place = publish_run(run, to / name)
     except (store.StoreError, config.ProfileError) as error:
         raise _fail(Exit.usage, str(error)) from None
@@ -172,6 +179,8 @@ def _make_room(place: Path, replace: bool) -> None:
     """Moves a run that is already at `place` aside, if told to."""
     if not replace or not store.is_run(place):
         return
+    if store.in_use(place):
+        raise store.StoreError(f"{place} is still being written by another run")
     previous = place.with_name(place.name + ".previous")
     try:
         shutil.rmtree(previous, ignore_errors=True)

@@ -34,7 +34,7 @@ class Profile(Record, frozen=True):
 
     name: Name
     seed: Annotated[int, msgspec.Meta(ge=0)]
-    budget_s: Annotated[float, msgspec.Meta(gt=0)]
+    budget_s: Annotated[float, msgspec.Meta(gt=0, lt=1e7)]
     launches: Launches
     experiments: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)]
     precision: Annotated[float, msgspec.Meta(gt=0, lt=1)] | None = None
@@ -67,7 +67,10 @@ def load(profile: str, experiments: Iterable[str] = (), sets: Iterable[str] = ()
 def resolve(data: dict[str, Any], where: str) -> Profile:
     """A profile from plain data, the options of all its experiments spelled out."""
     head = {key: value for key, value in data.items() if key not in REGISTRY and key != "options"}
-    given = data.get("options", {}) | {key: value for key, value in data.items() if key in REGISTRY}
+    spelled = data.get("options", {})
+    if not isinstance(spelled, dict):
+        raise ProfileError(f"profile {where}: options: not a table")
+    given = spelled | {key: value for key, value in data.items() if key in REGISTRY}
     profile = _convert(head, Profile, f"profile {where}")
     looks = profile.launches.looks
     if list(looks) != sorted(set(looks)):

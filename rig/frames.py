@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,9 +12,12 @@ import msgspec
 import pandas as pd
 
 from rig import store
-from rig.records import Cell, Launch, Manifest, Outcome, Sample
+from rig.records import SCHEMA, Cell, Launch, Manifest, Outcome, Sample
 
 COLUMNS = [field.name for field in msgspec.structs.fields(Sample)]
+MOST_US = 1e12
+"""A sample that took longer, some eleven days, was not timed."""
+
 TICKS_PER_SAMPLE = 10
 """A sample shorter than so many ticks of the page's clock says more about the clock than about the work."""
 
@@ -58,20 +62,40 @@ def assemble(
     manifest: Manifest, cells: Mapping[str, Cell], launches: Iterable[Launch], samples: Iterable[Sample]
 ) -> Run:
     """A run from its records. StoreError where they don't belong together."""
-    launches = tuple(launches)
+    launches, samples = tuple(launches), list(samples)
+    _belong_together(manifest, cells, launches, samples)
     frame = pd.DataFrame([[getattr(s, name) for name in COLUMNS] for s in samples], columns=COLUMNS)
     frame["outcome"] = [str(outcome) for outcome in frame["outcome"]]
     for name in ("wall_us", "encode_us", "span_us", "busy_us"):
         frame[name] = frame[name].astype(float)
-    unknown = set(frame["cell"]) - set(cells)
-    if unknown:
-        raise store.StoreError(f"samples of cells that {store.CELLS} does not define: {', '.join(sorted(unknown)[:3])}")
     of = [cells[key] for key in frame["cell"]]
     frame["program"] = [cell.program.name for cell in of]
     frame["policy"] = [cell.policy.name for cell in of]
     frame["waiter"] = [str(cell.policy.waiter) for cell in of]
     frame["void"] = _void(frame, launches)
     return Run(manifest=manifest, cells=cells, launches=launches, samples=frame)
+
+
+def _belong_together(
+    manifest: Manifest, cells: Mapping[str, Cell], launches: Sequence[Launch], samples: Sequence[Sample]
+) -> None:
+    """StoreError where the files can't be of one run, whole and each line once."""
+    if manifest.schema != SCHEMA:
+        raise store.StoreError(f"{store.MANIFEST}: schema {manifest.schema}, this version reads {SCHEMA}")
+    wrong = next((key for key, cell in cells.items() if key != cell.key), None)
+    if wrong is not None:
+        raise store.StoreError(f"{store.CELLS}: {wrong} is not the key of its cell")
+    for what, count in Counter(launch.launch for launch in launches).items():
+        if count > 1:
+            raise store.StoreError(f"{store.LAUNCHES}: launch {what} is there {count} times")
+    for place, count in Counter((s.experiment, s.launch, s.block, s.order, s.cell) for s in samples).items():
+        if count > 1:
+            raise store.StoreError(f"{store.SAMPLES}: {place} is there {count} times")
+    for sample in samples:
+        if sample.cell not in cells:
+            raise store.StoreError(f"{store.SAMPLES}: cell {sample.cell} is not in {store.CELLS}")
+        if sample.n != cells[sample.cell].n:
+            raise store.StoreError(f"{store.SAMPLES}: n {sample.n}, its cell {sample.cell} has {cells[sample.cell].n}")
 
 
 def _void(frame: pd.DataFrame, launches: tuple[Launch, ...]) -> list[str]:
@@ -84,19 +108,23 @@ def _void(frame: pd.DataFrame, launches: tuple[Launch, ...]) -> list[str]:
         if check.outcome is not Outcome.ok
     }
 
-    def reason(number: int, cell: str, program: str, outcome: str, wall_us: float) -> str:
+    def reason(number: int, cell: str, program: str, outcome: str, wall_us: float, span_us: float) -> str:
         if outcome != Outcome.ok:
             return outcome
-        if math.isnan(wall_us):
+        if not 0 < wall_us < MOST_US:
             return "no wall time"
+        if not (math.isnan(span_us) or 0 < span_us <= wall_us):
+            return "a span that the wall does not hold"
         launch = by_number.get(number)
         if launch is None:
             return "launch without an end"
         if launch.outcome is not Outcome.ok:
             return f"launch {launch.outcome}"
+        if not any(check.stage == "closing" for check in launch.checks):
+            return "launch without a closing check"
         if launch.clock is not None and wall_us < TICKS_PER_SAMPLE * launch.clock.tick_us:
             return f"shorter than {TICKS_PER_SAMPLE} ticks of the clock"
         return failed.get((number, cell)) or failed.get((number, program), "")
 
-    columns = (frame[name].tolist() for name in ("launch", "cell", "program", "outcome", "wall_us"))
+    columns = (frame[name].tolist() for name in ("launch", "cell", "program", "outcome", "wall_us", "span_us"))
     return [reason(*row) for row in zip(*columns, strict=True)]

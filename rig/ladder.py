@@ -8,6 +8,21 @@ import pandas as pd
 from rig import figures, stats
 from rig.records import Metric, MetricOutcome
 
+LEAST_STAMPED = 0.95
+"""Share of samples that must have a time by a clock for it to be used."""
+
+LEAST_SHARED = 0.8
+"""Share of launches that must have a count for it to be used."""
+
+LEAST_LAUNCHES = 3
+"""So many launches it takes to tell whether halves agree."""
+
+BEND = 0.25
+"""Counts below the range that differ in slope by more than this are another regime."""
+
+MOST_APART = 1.25
+"""Slopes by wall and by span further apart than this, by more than scatter, do not tell of the same cost."""
+
 
 class Ladder:
     """The times of one series of cells by one clock: which counts are on the line, and each launch's line through them.
@@ -21,10 +36,12 @@ class Ladder:
         self.experiment = experiment
         self.clockless = variant
         self.variant: figures.Variant = {**variant, "clock": clock}
-        self.rows = good.dropna(subset=[column])
-        # a clock that only some launches have would leave the others out
-        self.stamped = self.rows["launch"].nunique() == good["launch"].nunique()
+        timed = good.dropna(subset=[column])
+        # A clock that only some samples have is a selection of them: which ones were dropped is no accident.
+        self.stamped = len(timed) >= LEAST_STAMPED * len(good)
+        self.rows = timed[timed["n"].isin(_shared(timed))]
         self.column = column
+        self.distrust = ""
         self.means = self.rows.groupby(["launch", "n"])[column].mean().unstack("n")
         pooled = self.rows.groupby("n")[column].agg(["mean", "sem"]).fillna(0.0)
         self.n = pooled.index.to_numpy(dtype=np.float64)
@@ -57,13 +74,13 @@ class Ladder:
                 f"no {stats.LEAST_COUNTS} counts of the ladder lie on one line above the knee and below back-pressure; "
                 f"the slope is that of the top counts, {self.counts[0]:g} to {self.counts[-1]:g}"
             )
-        return self._halves_disagree()
+        return self.distrust or self._halves_disagree() or self._below_zero() or self._bent()
 
     def per_dispatch(self) -> Metric:
         """The slope over the linear range; unresolved where its two halves disagree."""
         metric = f"{self.experiment}.per_dispatch_us"
         if not self.stamped:
-            reason = "no GPU timestamps: a launch lacks timestamp-query, or all its pairs were bad"
+            reason = "no GPU timestamps, or too many bad pairs: what is left would be a selection"
             return figures.missing(self.experiment, metric, self.variant, "us", reason, MetricOutcome.not_supported)
         return figures.over_launches(
             self.experiment, metric, self.variant, "us", self.slopes(), self._samples(), doubt=self.doubt
@@ -84,6 +101,15 @@ class Ladder:
             return []
         return [between(self.experiment, "knee_n", self.variant, self.n, self.range[0] - 1, self.rows)]
 
+    def fitted(self) -> list[Metric]:
+        """The first and the last count that the slope is fitted to."""
+        ends, launches = (float(self.counts[0]), float(self.counts[-1])), len(self.means)
+        return [
+            figures.bracket(
+                self.experiment, f"{self.experiment}.fitted_n", self.variant, *ends, self._samples(), launches
+            )
+        ]
+
     def modes(self) -> list[Metric]:
         """The two modes of time over count, on the line, where there are two: what the slope is a mean of."""
         rows = self.rows[self.rows["n"].isin(self.counts)]
@@ -93,24 +119,84 @@ class Ladder:
         return int(self.rows["n"].isin(self.counts).sum())
 
     def _halves_disagree(self) -> str:
+        """Whether the slopes of the halves differ, paired within each launch, by more than their scatter."""
         lower, upper = (self.counts[half] for half in stats.halves(np.array(self.counts)))
-        try:
-            low, high = (stats.mean_interval(self.slopes(half).dropna().to_list()) for half in (lower, upper))
-        except ValueError:
-            return ""  # too few launches: over_launches says so
-        if low.overlaps(high):
+        low, high = self.slopes(lower), self.slopes(upper)
+        relative = ((high - low) / self.slopes()).dropna()
+        if len(relative) < LEAST_LAUNCHES:
+            return f"{len(relative)} launches can't show whether the two halves of the ladder agree"
+        difference = stats.mean_interval(relative.to_list())
+        if difference.low <= 0 <= difference.high:
             return ""
         return (
-            f"the two halves of the ladder disagree: {low.value:.3g} µs ({low.low:.3g} to {low.high:.3g}) from "
-            f"{lower[0]:g} to {lower[-1]:g} dispatches, {high.value:.3g} µs ({high.low:.3g} to {high.high:.3g}) from "
-            f"{upper[0]:g} to {upper[-1]:g}"
+            f"the two halves of the ladder disagree: {low.mean():.3g} µs from {lower[0]:g} to {lower[-1]:g} "
+            f"dispatches, {high.mean():.3g} µs from {upper[0]:g} to {upper[-1]:g}"
         )
+
+    def _below_zero(self) -> str:
+        """Whether the fixed part is clearly below zero, which a wait can't be."""
+        interval = stats.mean_interval([fit.fixed for fit in self.lines(self.counts) if fit is not None])
+        if interval.high >= 0:
+            return ""
+        return f"the line is bent: its fixed part is below zero, {interval.value:.3g} µs"
+
+    def _bent(self) -> str:
+        """Whether counts below the range lie on a line of their own, with another slope: then the range may be that of
+        back-pressure, which a ladder without its bend in the middle does not show.
+        """
+        first, _ = self.range or (0, 0)
+        pooled = self.rows.groupby("n")[self.column].agg(["mean", "sem"]).fillna(0.0).iloc[: first + 1]
+        below = stats.linear_range(
+            *(np.asarray(x, dtype=np.float64) for x in (pooled.index, pooled["mean"], pooled["sem"]))
+        )
+        if below is None:
+            return ""
+        counts = list(self.n[below[0] : below[1] + 1])
+        relative = (self.slopes(counts) / self.slopes() - 1).dropna()
+        difference = stats.mean_interval(relative.to_list())
+        if difference.low <= 0 <= difference.high or abs(difference.value) <= BEND:
+            return ""
+        return (
+            f"the ladder bends: {self.slopes(counts).mean():.3g} µs from {counts[0]:g} to {counts[-1]:g} dispatches, "
+            f"{self.slopes().mean():.3g} µs from {self.counts[0]:g} to {self.counts[-1]:g}"
+        )
+
+
+def _shared(rows: pd.DataFrame) -> list[float]:
+    """The counts that most launches have: one that few have would leave out all the others."""
+    launches = rows.groupby("n")["launch"].nunique()
+    return list(launches[launches >= LEAST_SHARED * rows["launch"].nunique()].index)
+
+
+def cross_check(by_span: Ladder, by_wall: Ladder) -> None:
+    """Marks both where their slopes are clearly apart: fitted to counts that cost differently, or not in one unit."""
+    if not by_span.stamped:
+        return
+    apart = (by_wall.slopes() / by_span.slopes()).dropna()
+    low, high = (apart.min(), apart.max()) if len(apart) < LEAST_LAUNCHES else _ends(apart)
+    if high < 1 / MOST_APART or low > MOST_APART:
+        by_span.distrust = by_wall.distrust = (
+            f"the cross-check fails: the slope by wall, from {by_wall.counts[0]:g} to {by_wall.counts[-1]:g} "
+            f"dispatches, is {apart.median():.3g} times that by span, from {by_span.counts[0]:g} "
+            f"to {by_span.counts[-1]:g}"
+        )
+
+
+def _ends(values: pd.Series[float]) -> tuple[float, float]:
+    interval = stats.mean_interval(values.to_list())
+    return interval.low, interval.high
 
 
 def primary(experiment: str, variant: figures.Variant, good: pd.DataFrame) -> Ladder:
     """The ladder by span where every launch has it, else by wall."""
-    by_span = Ladder(experiment, variant, "span", good)
-    return by_span if by_span.stamped else Ladder(experiment, variant, "wall", good)
+    return pair(experiment, variant, good)[0]
+
+
+def pair(experiment: str, variant: figures.Variant, good: pd.DataFrame) -> tuple[Ladder, Ladder, Ladder]:
+    """The primary ladder, and both: by span, by wall."""
+    by_span, by_wall = (Ladder(experiment, variant, clock, good) for clock in ("span", "wall"))
+    cross_check(by_span, by_wall)
+    return (by_span if by_span.stamped else by_wall), by_span, by_wall
 
 
 def ratio(metric: str, variant: figures.Variant, over: Ladder, under: Ladder) -> Metric:

@@ -86,6 +86,12 @@ class Visit:
                     result = self._verified(cell)
                     self._note("closing", program, cell, result if isinstance(result, ExecutorFault) else None)
 
+    def vouch(self) -> None:
+        """LaunchOver where a closing check failed: what was wrong at the end may have been wrong all along."""
+        for check in self.checks:
+            if check.stage == "closing" and check.outcome is not Outcome.ok:
+                raise LaunchOver(ExecutorFault(check.outcome, f"closing check of {check.program}: {check.detail}"))
+
     # --- steps ---
 
     def _load(self, program: Program) -> None:

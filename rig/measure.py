@@ -88,15 +88,20 @@ def render(run: Path) -> Summary:
     stored = frames.read(run)
     summary = analysis.summarise(stored)
     store.write_json(run / store.SUMMARY, summary)
-    (run / store.REPORT).write_text(page.render(stored, summary), encoding="utf-8")
+    store.write_text(run / store.REPORT, page.render(stored, summary))
     return summary
 
 
 def judge(summary: Summary, precision: float | None) -> tuple[Exit, str] | None:
     """The exit code that a finished run earns otherwise than fine, and why; None where all is well."""
+    if not any(metric.value is not None for metric in summary.metrics):
+        reason = summary.metrics[0].reason if summary.metrics else "no experiment"
+        return Exit.no_result, f"nothing could be measured: {reason}"
     missing = analysis.missing(summary)
     if missing:
         return Exit.no_result, f"{len(missing)} figures have no value, first {missing[0].key}: {missing[0].reason}"
+    if precision is not None and not analysis.per_dispatch(summary):
+        return Exit.imprecise, f"±{100 * precision:g} % was demanded and no per-dispatch figure was measured"
     wide = analysis.imprecise(summary, precision) if precision is not None else []
     if precision is not None and wide:
         first = f"first {wide[0].key}, {wide[0].reason or f'±{100 * (wide[0].half_width or 0):.1f} %'}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import shutil
 from pathlib import Path
 
@@ -17,6 +18,8 @@ def publish(run: Path, to: Path) -> Path:
     """Copies `run` to the new folder `to`. StoreError where the run is not whole, too large, or already there."""
     if not store.is_run(run):
         raise store.StoreError(f"{run} is not a run")
+    if not re.fullmatch(r"[a-z0-9][a-z0-9._-]*", to.name) or ".." in to.parts:
+        raise store.StoreError(f"'{to.name}' is no name for a published run: lower case, digits, '.', '_' and '-'")
     if to.exists():
         raise store.StoreError(f"{to} is already there")
     partial = to.with_name(to.name + ".partial")
@@ -27,7 +30,8 @@ def publish(run: Path, to: Path) -> Path:
             shutil.copyfile(run / name, partial / name)
         lines = b"".join(encode(sample) + b"\n" for sample in store.read_samples(run))
         (partial / (store.SAMPLES + ".gz")).write_bytes(gzip.compress(lines, mtime=0))
-        render(partial)
+        if not any(metric.value is not None for metric in render(partial).metrics):
+            raise store.StoreError(f"{run} has no figure at all")
         size = sum(path.stat().st_size for path in partial.iterdir())
         if size > MOST_BYTES:
             raise store.StoreError(

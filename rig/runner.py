@@ -24,7 +24,7 @@ STRIKES = 2
 
 
 class NoResult(Exception):
-    """The run ended without a launch that counts; one line says why."""
+    """The run ended early: launch after launch failed; one line says why."""
 
 
 class AdapterRefused(Exception):
@@ -60,10 +60,7 @@ class Runner:
             longest_s = max(longest_s, time.monotonic() - began)
             self.progress(_told(launch))
             if failed > STRIKES or (failed and launch.adapter is None and launch.outcome is Outcome.not_supported):
-                why = f"{launch.outcome} ({failed} in a row): {launch.detail}"
-                if good:
-                    return why
-                raise NoResult(why)
+                raise NoResult(f"{launch.outcome} ({failed} in a row): {launch.detail}")
             look_reached = self.profile.precision is not None and good in self.profile.launches.looks
             spent_s = time.monotonic() - start
             why = plan.stop_because(self.profile, spent_s, good, longest_s, look_reached and self.satisfied())
@@ -84,6 +81,7 @@ class Runner:
             visit.open(skip=self._struck_out)
             visit.run(plan.blocks(self.profile, self.cells, number), deadline)
             visit.close()
+            visit.vouch()
         except ExecutorFault as fault:
             outcome, detail = fault.outcome, fault.detail
         except AdapterRefused as refusal:

@@ -145,8 +145,8 @@ def before_stall(n: Floats, encode: Floats) -> int | None:
     per_dispatch = encode / n
     least = int(np.argmin(per_dispatch))
     stalled = per_dispatch[least:] >= STALL_RATIO * per_dispatch[least]
-    if not stalled[-1]:
-        return None
+    if per_dispatch[least] <= 0 or not stalled[-1]:
+        return None  # too fast for the clock, or never held up
     return least + int(np.flatnonzero(~stalled)[-1])
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import importlib
 import os
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +16,8 @@ import msgspec
 from rig.records import Cell, Launch, Manifest, Record, Sample, Summary, decode, encode, plain
 
 T = TypeVar("T")
+
+fcntl = None if os.name == "nt" else importlib.import_module("fcntl")
 
 MANIFEST, CELLS, LAUNCHES, SAMPLES, SUMMARY, REPORT = (
     "manifest.json",
@@ -33,6 +37,24 @@ def is_run(path: Path) -> bool:
     return (path / MANIFEST).is_file()
 
 
+def in_use(path: Path) -> bool:
+    """Whether a rig is still writing the run at `path`."""
+    try:
+        with (path / SAMPLES).open("rb") as file:
+            _lock(file)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def _lock(file: IO[bytes]) -> None:
+    """Holds the file until it is closed. OSError where another process does; without effect on Windows."""
+    if fcntl is not None:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
 class Writer:
     """Appends to a new run directory; every line reaches the file at once. StoreError where it can't be made."""
 
@@ -41,9 +63,10 @@ class Writer:
         try:
             path.mkdir(parents=True, exist_ok=True)
             if any(path.iterdir()):
-                raise StoreError(f"{path} is not empty")
-            self._samples: IO[bytes] = (path / SAMPLES).open("ab")
-            self._launches: IO[bytes] = (path / LAUNCHES).open("ab")
+                raise StoreError(f"{path} is not empty (--replace keeps a run that is there as {path.name}.previous)")
+            self._samples: IO[bytes] = (path / SAMPLES).open("xb")
+            self._launches: IO[bytes] = (path / LAUNCHES).open("xb")
+            _lock(self._samples)
         except OSError as error:
             raise StoreError(f"can't write to {path}: {error.strerror or error}") from None
 
@@ -62,8 +85,11 @@ class Writer:
             os.fsync(file.fileno())
 
     def _append(self, file: IO[bytes], record: Record) -> None:
-        file.write(encode(record) + b"\n")
-        file.flush()
+        try:
+            file.write(encode(record) + b"\n")
+            file.flush()
+        except OSError as error:
+            raise StoreError(f"can't write to {self.path}: {error.strerror or error}") from None
 
     def __enter__(self) -> Self:
         return self
@@ -77,10 +103,17 @@ class Writer:
 
 def write_json(path: Path, data: object) -> None:
     """Strict, indented JSON, replaced in one step."""
-    text = msgspec.json.format(encode(plain(data)), indent=1)
+    write_text(path, msgspec.json.format(encode(plain(data)), indent=1).decode() + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """UTF-8, replaced in one step. StoreError where it can't be written."""
     partial = path.with_suffix(".partial")
-    partial.write_bytes(text + b"\n")
-    partial.replace(path)
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        raise StoreError(f"can't write {path}: {error.strerror or error}") from None
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -118,8 +151,8 @@ def _lines(path: Path, kind: type[T]) -> Iterator[T]:
     packed = path.with_name(path.name + ".gz")
     try:
         data = gzip.decompress(packed.read_bytes()) if packed.is_file() else path.read_bytes()
-    except OSError as error:
-        raise StoreError(f"{path}: {error}") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise StoreError(f"{packed if packed.is_file() else path}: {error}") from None
     whole, _, _ = data.rpartition(b"\n")
     for number, line in enumerate(whole.split(b"\n") if whole else [], 1):
         try:

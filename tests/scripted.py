@@ -47,6 +47,7 @@ class Model:
     fixed_us: float = 300.0
     floor_us: float = 0.0
     noise: float = 0.02
+    span_scale: float = 1.0  # of the timestamps only: the wrong unit
     factor: dict[str, float] = field(default_factory=dict)  # by program name, on everything
 
     def span_us(self, policy: Policy, n: int) -> float:
@@ -125,7 +126,8 @@ class ScriptedSession:
         scatter = float(np.exp(self.rng.normal(0, self.executor.model.noise)))
         scatter *= self.executor.model.factor.get(program.name, 1.0)
         wall_us = self.executor.model.wall_us(policy, n) * scatter
-        span_ns = int(self.executor.model.span_us(policy, n) * scatter * 1000)
+        model = self.executor.model
+        span_ns = int(model.span_us(policy, n) * model.span_scale * scatter * 1000)
         return Timing(
             wall_us=wall_us,
             encode_us=0.3 * n,

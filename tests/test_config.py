@@ -36,6 +36,9 @@ def test_every_profile_that_comes_with_the_rig_is_valid(name: str) -> None:
         (HEAD.replace("sequential", "sequentail"), "unknown experiment 'sequentail'"),
         (HEAD + "[single_op\n", "p.toml"),
         ("", "missing required field"),
+        (HEAD.replace("budget_s = 10", "budget_s = inf"), "budget_s"),
+        (HEAD + "options = 3\n", "options: not a table"),
+        (HEAD + '[sequential]\npolicies = ["one_pass", "one_pass"]\n', "names one twice"),
     ],
 )
 def test_a_bad_value_gets_one_line_with_its_place(tmp_path: Path, text: str, said: str) -> None:

@@ -74,7 +74,10 @@ def a_launch(number: int) -> Launch:
         ended="2026-01-01T00:00:09.000Z",
         outcome=Outcome.ok,
         blocks=8,
-        checks=(Check(stage="opening", program="increment_chain_64", cell=None, outcome=Outcome.ok),),
+        checks=tuple(
+            Check(stage=stage, program="increment_chain_64", cell=None, outcome=Outcome.ok)
+            for stage in ("opening", "closing")
+        ),
     )
 
 
@@ -265,7 +268,7 @@ def test_the_first_lines_say_the_cost_its_interval_the_clock_and_the_launches(wh
         r"\([\d.]+ to [\d.]+\) in one pass, by GPU span, over 3 launches\.",
         lede_of(whole),
     )
-    assert re.search(r"one waited dispatch takes [\d.]+ times \([\d.]+ to [\d.]+\)", lede_of(whole))
+    assert re.search(r"one waited dispatch is [\d.]+ times \([\d.]+ to [\d.]+\)", lede_of(whole))
 
 
 def test_an_unresolved_cost_is_called_so_and_its_number_kept_out_of_the_first_lines() -> None:

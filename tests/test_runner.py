@@ -79,7 +79,8 @@ def test_b15_dispatches_that_silently_do_nothing_void_the_launch(run_it: RunIt) 
     )
     assert run.good("sequential").empty
     assert code is Exit.no_result
-    assert "closing check: mismatch" in why
+    assert "closing check of increment_f32_chain_64: data[0] is" in why
+    assert {launch.outcome for launch in run.launches} == {Outcome.mismatch}
 
 
 def test_an_output_that_is_wrong_from_the_start_is_never_timed(run_it: RunIt) -> None:
@@ -96,14 +97,14 @@ def test_b16_a_program_beyond_the_device_is_not_supported_with_the_limit_named(r
     figures = analysis.summarise(run).metrics
     assert {m.outcome for m in figures} == {MetricOutcome.not_supported}
     assert all("needs maxBufferSize 256, the device has 128" in m.reason for m in figures)
-    assert code is Exit.fine  # what is not supported here is not missing
+    assert code is Exit.no_result  # what is not supported is not missing, but then there is nothing else
 
 
 def test_b49_a_run_in_which_nothing_has_a_figure_exits_3(run_it: RunIt) -> None:
     broken = ScriptedExecutor(load_fault=ExecutorFault(Outcome.validation_error, "planted"))
     code, why, _ = run_it(broken)
     assert code is Exit.no_result
-    assert "have no value" in why
+    assert "nothing could be measured: validation_error: planted" in why
 
 
 def test_b49_one_experiment_without_a_figure_exits_3_and_keeps_the_other(run_it: RunIt) -> None:
@@ -144,6 +145,24 @@ def test_precision_that_was_demanded_and_missed_exits_4(run_it: RunIt) -> None:
     code, why, _ = run_it(noisy, small_profile(precision=0.001), demand_precision=True)
     assert code is Exit.imprecise
     assert "demanded" in why
+
+
+def test_precision_that_was_demanded_of_no_figure_exits_4(run_it: RunIt) -> None:
+    profile = small_profile(experiments=["single_op"], sequential={}, precision=0.5)
+    code, why, _ = run_it(ScriptedExecutor(), profile, demand_precision=True)
+    assert code is Exit.imprecise
+    assert "no per-dispatch figure" in why
+
+
+def test_launches_that_fail_in_a_row_end_the_run_unfinished_and_keep_what_was_good(run_it: RunIt) -> None:
+    def fault(session: ScriptedSession, policy: object, n: int) -> ExecutorFault | None:  # noqa: ARG001
+        return ExecutorFault(Outcome.crashed, "driver gone") if session.number > 1 else None
+
+    code, why, run = run_it(ScriptedExecutor(fault=fault))
+    assert code is Exit.no_result
+    assert "driver gone" in why
+    assert not run.manifest.finished
+    assert not run.good("single_op").empty
 
 
 def test_a_precise_run_stops_at_the_look_that_satisfies_it(run_it: RunIt) -> None:

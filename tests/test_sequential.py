@@ -6,9 +6,9 @@ import pytest
 
 from rig import analysis
 from rig.experiments.sequential import claim_naive, claim_tens
-from rig.records import Metric, MetricOutcome, VerdictOutcome
+from rig.records import Metric, MetricOutcome, Outcome, Policy, VerdictOutcome
 from tests.conftest import RunIt, small_profile
-from tests.scripted import Model, ScriptedExecutor
+from tests.scripted import Model, ScriptedExecutor, fault_at
 
 LADDER = [1, 2, 5, 10, 20, 50, 100, 200, 300, 500, 700, 1000, 1400, 2000]
 
@@ -52,8 +52,8 @@ def test_a_ladder_that_never_leaves_the_polling_floor_is_unresolved_with_the_rea
 class Bent(Model):
     """Dispatches above 150 cost 3 % more: too little to leave the linear range, too much for one slope."""
 
-    def span_us(self, policy: object, n: int) -> float:
-        return super().span_us(policy, n) * (1.03 if n > 150 else 1.0)  # type: ignore[arg-type]
+    def span_us(self, policy: Policy, n: int) -> float:
+        return super().span_us(policy, n) * (1.03 if n > 150 else 1.0)
 
 
 def test_halves_of_the_ladder_that_disagree_make_the_slope_unresolved_and_say_by_how_much(run_it: RunIt) -> None:
@@ -62,6 +62,38 @@ def test_halves_of_the_ladder_that_disagree_make_the_slope_unresolved_and_say_by
     assert slope.outcome is MetricOutcome.unresolved
     assert "the two halves of the ladder disagree: 6" in slope.reason
     assert found["sequential.naive_over_true{policy=one_pass}"].outcome is MetricOutcome.unresolved
+
+
+class Stalled(Model):
+    """Above 50 dispatches each costs three times as much, and nothing in the encoding shows it."""
+
+    def span_us(self, policy: Policy, n: int) -> float:
+        return super().span_us(policy, n) + 2 * self.per_dispatch_us[policy.name] * max(0, n - 50)
+
+
+def test_the_cost_under_back_pressure_is_not_taken_for_the_cost_of_a_dispatch(run_it: RunIt) -> None:
+    found = figures(run_it, Stalled(noise=0.01))
+    for policy in ("submit_each", "one_pass"):
+        slope = found[f"sequential.per_dispatch_us{{clock=span,policy={policy}}}"]
+        right = slope.value == pytest.approx(Model().per_dispatch_us[policy], rel=0.05)
+        assert right or slope.outcome is MetricOutcome.unresolved
+
+
+@pytest.mark.parametrize("scale", [1 / 83, 1 / 52.08])
+def test_b25_a_span_far_below_the_wall_is_no_figure_to_rely_on(run_it: RunIt, scale: float) -> None:
+    found = figures(run_it, Model(span_scale=scale))
+    for key in ("per_dispatch_us{clock=span,policy=one_pass}", "naive_over_true{policy=one_pass}"):
+        assert found[f"sequential.{key}"].outcome is MetricOutcome.unresolved
+        assert "the cross-check fails" in found[f"sequential.{key}"].reason
+
+
+def test_a_count_that_few_launches_have_does_not_leave_out_the_others(run_it: RunIt) -> None:
+    profile = small_profile(sequential={"blocks": 3, "counts": LADDER}, launches={"looks": [5]})
+    _, _, run = run_it(ScriptedExecutor(fault=fault_at(Outcome.validation_error, n=2000, launches=4)), profile)
+    slope = {m.key: m for m in analysis.summarise(run).metrics}[
+        "sequential.per_dispatch_us{clock=span,policy=one_pass}"
+    ]
+    assert (slope.outcome, slope.n_launches) == (MetricOutcome.ok, 5)
 
 
 def metric(name: str, value: float, low: float, high: float, doubt: str = "", **variant: str) -> Metric:

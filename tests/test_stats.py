@@ -76,6 +76,7 @@ def test_encoding_stalls_from_the_count_on_where_its_time_a_dispatch_rises_again
     encode = 60 + 5 * COUNTS + 10 * np.maximum(COUNTS - 700, 0)
     assert COUNTS[stats.before_stall(COUNTS, encode) or 0] == 700
     assert stats.before_stall(COUNTS, 60 + 5 * COUNTS) is None
+    assert stats.before_stall(COUNTS, 0 * COUNTS) is None  # too fast for the clock
 
 
 def test_a_noisy_time_agrees_with_the_line_within_three_standard_errors_and_no_further() -> None:

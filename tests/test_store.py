@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from rig import frames, store
@@ -12,7 +13,7 @@ from rig.measure import measure, render
 from rig.publish import publish
 from rig.records import Outcome, Sample
 from tests.conftest import RunIt, small_profile
-from tests.scripted import ScriptedExecutor
+from tests.scripted import ADAPTER, ScriptedExecutor
 
 
 def sample(n: int) -> Sample:
@@ -81,6 +82,9 @@ def test_publishing_does_not_overwrite_and_leaves_nothing_when_it_fails(finished
     publish(finished, tmp_path / "reports" / "name")
     with pytest.raises(store.StoreError, match="already there"):
         publish(finished, tmp_path / "reports" / "name")
+    for name in ("../evil", "Loud", "a b", ""):
+        with pytest.raises(store.StoreError):
+            publish(finished, tmp_path / "reports" / name)
     with pytest.raises(store.StoreError, match="is not a run"):
         publish(tmp_path, tmp_path / "reports" / "other")
     assert [path.name for path in (tmp_path / "reports").iterdir()] == ["name"]
@@ -103,11 +107,56 @@ def test_what_was_measured_before_a_kill_can_still_be_reported(tmp_path: Path) -
 
 
 def test_b44_a_run_is_read_and_written_whatever_the_locale(run_it: RunIt, monkeypatch: pytest.MonkeyPatch) -> None:
-    import msgspec
-
-    from tests.scripted import ADAPTER
 
     monkeypatch.setenv("LC_ALL", "C")
     named = msgspec.structs.replace(ADAPTER, device="显卡 🚀 <b>/../\\ \udcf8".encode("utf-8", "replace").decode())
     _, _, run = run_it(ScriptedExecutor(adapter=named))
     assert run.launches[0].adapter == named
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "said"),
+    [
+        (store.SAMPLES, b'"n":200', b'"n":400', "its cell"),
+        (store.MANIFEST, b'"schema": 1', b'"schema": 99', "schema 99"),
+        (store.CELLS, b'"n": 200', b'"n": 400', "is not the key of its cell"),
+        (store.LAUNCHES, b'"launch":1', b'"launch":0', "launch 0 is there 2 times"),
+        (store.SAMPLES, b'"launch":1', b'"launch":0', "is there 2 times"),
+    ],
+)
+def test_files_that_do_not_belong_together_are_refused(
+    finished: Path, name: str, old: bytes, new: bytes, said: str
+) -> None:
+    path = finished / name
+    assert old in path.read_bytes()
+    path.write_bytes(path.read_bytes().replace(old, new))
+    with pytest.raises(store.StoreError, match=said):
+        render(finished)
+
+
+def test_a_packed_file_cut_short_is_an_error_that_names_it(finished: Path, tmp_path: Path) -> None:
+    place = publish(finished, tmp_path / "reports" / "name")
+    packed = place / "samples.jsonl.gz"
+    packed.write_bytes(packed.read_bytes()[:-20])
+    with pytest.raises(store.StoreError, match=r"samples\.jsonl\.gz"):
+        store.read_samples(place)
+
+
+def test_a_run_that_is_being_written_is_known_to_be(tmp_path: Path) -> None:
+    place = tmp_path / "run"
+    with store.Writer(place):
+        assert store.in_use(place)
+    assert not store.in_use(place)
+    assert not store.in_use(tmp_path / "nothing")
+
+
+def test_a_figure_that_the_wall_or_the_checks_do_not_vouch_for_does_not_count(finished: Path) -> None:
+    run = frames.read(finished)
+    samples, launches = store.read_samples(finished), list(run.launches)
+    samples[-1] = msgspec.structs.replace(samples[-1], span_us=(samples[-1].wall_us or 0) * 2)
+    samples[-2] = msgspec.structs.replace(samples[-2], wall_us=-5.0)
+    launches[0] = msgspec.structs.replace(launches[0], checks=())
+    void = frames.assemble(run.manifest, run.cells, launches, samples).samples["void"]
+    assert void.iloc[-1] == "a span that the wall does not hold"
+    assert void.iloc[-2] == "no wall time"
+    assert void.iloc[0] == "launch without a closing check"

@@ -128,18 +128,25 @@ class ChromiumExecutor:
         session = ChromiumSession(self._loop, self.browser)
         try:
             session.start(self._driver, self._flags, self._url)
+        except ExecutorFault:
+            session.close()
+            self._stop_driver()  # it may be the one that died
+            raise
         except BaseException:
             session.close()
             raise
         return session
 
     def close(self) -> None:
-        if self._driver is not None:
-            with contextlib.suppress(PlaywrightError):
-                self._loop.run_until_complete(self._driver.stop())
-            self._driver = None
+        self._stop_driver()
         self._serving.close()
         self._loop.close()
+
+    def _stop_driver(self) -> None:
+        driver, self._driver = self._driver, None
+        if driver is not None:
+            with contextlib.suppress(PlaywrightError, OSError, TimeoutError):
+                self._loop.run_until_complete(asyncio.wait_for(driver.stop(), CLOSE_LIMIT_S))
 
     def _changed(self) -> bool:
         """A cheap look: hashing some 200 MB before every launch would disturb it."""

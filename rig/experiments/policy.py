@@ -12,7 +12,7 @@ import pandas as pd
 from rig import figures, stats
 from rig.experiments.base import Experiment, Options, Point
 from rig.frames import Run
-from rig.ladder import Ladder, back_pressure, ratio
+from rig.ladder import Ladder, back_pressure, pair, ratio
 from rig.policies import policy
 from rig.programs.micro import increment_chain
 from rig.records import Metric, MetricOutcome, Name, Positive, Verdict, VerdictOutcome
@@ -46,6 +46,8 @@ def cells(options: PolicyOptions) -> list[Point]:
     """Every policy at every count. ValueError where the counts do not rise, or a policy is unknown."""
     if list(options.counts) != sorted(set(options.counts)):
         raise ValueError(f"counts: {list(options.counts)} does not rise")
+    if len(set(options.policies)) != len(options.policies):
+        raise ValueError(f"policies: {list(options.policies)} names one twice")
     program = increment_chain(options.elements)
     return [Point(program, policy(name), n) for name in options.policies for n in options.counts]
 
@@ -59,9 +61,8 @@ def compute(run: Run, options: PolicyOptions) -> list[Metric]:
         if good["n"].nunique() < stats.LEAST_COUNTS:
             found += _nothing(run, name)
             continue
-        ladders = {clock: Ladder(ID, {"policy": name}, clock, good) for clock in ("span", "wall")}
-        primary[name] = ladders["span" if ladders["span"].stamped else "wall"]
-        found += [ladder.per_dispatch() for ladder in ladders.values()]
+        primary[name], by_span, by_wall = pair(ID, {"policy": name}, good)
+        found += [by_span.per_dispatch(), by_wall.per_dispatch()]
         found += [_encode(name, good), *_cpu(name, good), *back_pressure(ID, name, good)]
     if BASE in primary:
         found += [

@@ -11,7 +11,7 @@ import pandas as pd
 from rig import figures, stats
 from rig.experiments.base import Experiment, Options, Point
 from rig.frames import Run
-from rig.ladder import Ladder, back_pressure, ratio
+from rig.ladder import Ladder, back_pressure, pair, ratio
 from rig.policies import policy
 from rig.programs.micro import increment_chain
 from rig.records import Metric, MetricOutcome, Name, Positive, Verdict, VerdictOutcome
@@ -36,6 +36,8 @@ def cells(options: SequentialOptions) -> list[Point]:
     """Every policy at every count. ValueError where the ladder does not rise, or a policy is unknown."""
     if list(options.counts) != sorted(set(options.counts)):
         raise ValueError(f"counts: {list(options.counts)} does not rise")
+    if len(set(options.policies)) != len(options.policies):
+        raise ValueError(f"policies: {list(options.policies)} names one twice")
     program = increment_chain(options.elements)
     return [Point(program, policy(name), n) for name in options.policies for n in options.counts]
 
@@ -62,13 +64,13 @@ def _of(run: Run, name: str) -> list[Metric]:
                 ("naive_over_true", "ratio"),
             )
         ]
-    ladders = {clock: Ladder(ID, {"policy": name}, clock, good) for clock in ("span", "wall")}
-    primary = ladders["span"] if ladders["span"].stamped else ladders["wall"]
-    found = [ladder.per_dispatch() for ladder in ladders.values()]
-    found += [ladders["wall"].fixed(), _total_over_n(run, name, good), _naive_over_true(run, name, good, primary)]
-    found += [*ladders["wall"].knee(), *back_pressure(ID, name, good), *primary.modes()]
-    if ladders["span"].stamped:
-        found.append(ratio("sequential.wall_over_span", {"policy": name}, ladders["wall"], ladders["span"]))
+    primary, by_span, by_wall = pair(ID, {"policy": name}, good)
+    found = [by_span.per_dispatch(), by_wall.per_dispatch()]
+    found += [by_wall.fixed(), _total_over_n(run, name, good), _naive_over_true(run, name, good, primary)]
+    found += [*(range_ for ladder in (by_span, by_wall) if ladder.stamped for range_ in ladder.fitted())]
+    found += [*by_wall.knee(), *back_pressure(ID, name, good), *primary.modes()]
+    if by_span.stamped:
+        found.append(ratio("sequential.wall_over_span", {"policy": name}, by_wall, by_span))
     return found
 
 

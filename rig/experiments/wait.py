@@ -54,12 +54,14 @@ def _of(run: Run, waiter: str, n: int) -> list[Metric]:
     return [
         figures.over_launches(ID, "wait.latency_us", variant, "us", mean, len(good)),
         *figures.modes(ID, variant, latency, launch),
-        *_step(variant, latency, launch),
+        *(_step(variant, latency, launch) if n == 1 else []),
     ]
 
 
 def _step(variant: figures.Variant, latency: pd.Series[float], launch: pd.Series[int]) -> list[Metric]:
-    """The polling step: from the median of the lower mode to that of the upper one, launch by launch."""
+    """The polling step: from the lower mode's median to the upper one's, launch by launch; of one dispatch, which is
+    done before the first poll or not.
+    """
     upper = figures.upper_mode(latency, launch)
     if upper is None:
         return []

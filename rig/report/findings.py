@@ -105,7 +105,8 @@ def _naive(summary: Summary) -> list[str]:
         sentences.append(
             f"{subject} is {why}."
             if why
-            else f"In the ladder's own blocks, one waited dispatch takes {_value(ratio)} the cost with one submit each."
+            else f"Launch by launch, the wall time of one waited dispatch is {_value(ratio)} the slope with "
+            "one submit each."
         )
     return sentences
 

@@ -126,11 +126,15 @@ def _section(name: str, run: Run, summary: Summary) -> Section:
     known = REGISTRY.get(name)
     return Section(
         id=name,
-        line=f"{words.sentence(known.line)}." if known else "An experiment that this version of the rig does not know.",
+        line=_sentence(known.line) if known else "An experiment that this version of the rig does not know.",
         figures=tuple(CHARTS[name](run, metrics)) if name in CHARTS else (),
         rows=tuple(_metric(metric) for metric in metrics),
         samples=f"{words.counted(len(run.good(name)), 'sample')} counted, {len(run.void(name)):,} set aside.",
     )
+
+
+def _sentence(line: str) -> str:
+    return words.sentence(line) + ("" if line.endswith("?") else ".")
 
 
 def _metric(metric: Metric) -> MetricRow:
