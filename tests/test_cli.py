@@ -71,7 +71,7 @@ def wrapper(tmp_path: Path, browser: Browser, script: str) -> Path:
 
 def test_an_unknown_experiment_is_usage_and_names_those_there_are(tmp_path: Path) -> None:
     line = failed(rig(*small(tmp_path / "run", "sequentail")), 2)
-    assert "unknown experiment 'sequentail' (there are single_op, sequential)" in line
+    assert "unknown experiment 'sequentail' (there are single_op, sequential, " in line
     assert not (tmp_path / "run").exists()
 
 
