@@ -187,11 +187,6 @@ def _ends(values: pd.Series[float]) -> tuple[float, float]:
     return interval.low, interval.high
 
 
-def primary(experiment: str, variant: figures.Variant, good: pd.DataFrame) -> Ladder:
-    """The ladder by span where every launch has it, else by wall."""
-    return pair(experiment, variant, good)[0]
-
-
 def pair(experiment: str, variant: figures.Variant, good: pd.DataFrame) -> tuple[Ladder, Ladder, Ladder]:
     """The primary ladder, and both: by span, by wall."""
     by_span, by_wall = (Ladder(experiment, variant, clock, good) for clock in ("span", "wall"))

@@ -31,9 +31,6 @@ class Interval:
     level: float
     n: int
 
-    def overlaps(self, other: Interval) -> bool:
-        return self.low <= other.high and other.low <= self.high
-
 
 def mean_interval(values: Sequence[float] | Floats, level: float = 0.95) -> Interval:
     """Arithmetic mean with Student's t interval, n − 1 degrees of freedom (NIST/SEMATECH e-Handbook, 1.3.5.2).

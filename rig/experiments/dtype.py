@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
 
 import msgspec
 import pandas as pd
 
 from rig import figures, stats
-from rig.experiments.base import Experiment, Options, Point
+from rig.experiments.base import CountLadder, Experiment, LadderOptions, Point, PolicyNames, check_ladder
 from rig.frames import Run
-from rig.ladder import Ladder, primary, ratio
+from rig.ladder import Ladder, pair, ratio
 from rig.policies import policy
 from rig.programs.micro import increment_chain
-from rig.records import Dtype, Metric, MetricOutcome, Name, Positive, Program, Verdict, VerdictOutcome
+from rig.records import Dtype, Metric, MetricOutcome, Positive, Program, Verdict, VerdictOutcome
 
 ID = "dtype"
 BASE = Dtype.f32
@@ -26,19 +25,19 @@ PLANTED_TENTHS = 11
 """The planted difference: each ten of its dispatches are eleven, so it costs 10 % more on any adapter."""
 
 
-class DtypeOptions(Options, frozen=True):
+class DtypeOptions(LadderOptions, frozen=True, kw_only=True):
     """`counts`: multiples of ten, above the knee of a polled wait."""
 
     blocks: Positive = 6
-    elements: Positive = 64
-    counts: Annotated[tuple[Positive, ...], msgspec.Meta(min_length=stats.LEAST_COUNTS)] = (200, 400, 700, 1000)
-    policies: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)] = ("one_pass",)
+    counts: CountLadder = (200, 400, 700, 1000)
+    policies: PolicyNames = ("one_pass",)
 
 
 def cells(options: DtypeOptions) -> list[Point]:
-    """Every type, and the planted difference, at every count. ValueError where counts are not rising tens."""
-    if list(options.counts) != sorted(set(options.counts)) or any(n % 10 for n in options.counts):
-        raise ValueError(f"counts: {list(options.counts)} are not rising multiples of ten")
+    """Every type, and the planted difference, at every count. ValueError as check_ladder, or a count is no ten."""
+    check_ladder(options)
+    if any(n % 10 for n in options.counts):
+        raise ValueError(f"counts: {list(options.counts)} are not multiples of ten")
     points = []
     for name in options.policies:
         for dtype in Dtype:
@@ -66,7 +65,7 @@ def _of(run: Run, options: DtypeOptions, name: str) -> list[Metric]:
         if good["n"].nunique() < stats.LEAST_COUNTS:
             found.append(figures.missing(ID, "dtype.per_dispatch_us", variant, "us", *figures.why_none(run, rows, ID)))
             continue
-        ladders[label] = primary(ID, variant, good)
+        ladders[label], _, _ = pair(ID, variant, good)
         found.append(ladders[label].per_dispatch())
     base = ladders.get(str(BASE))
     if base is not None:

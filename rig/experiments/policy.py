@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
 
-import msgspec
 import numpy as np
 import pandas as pd
 
 from rig import figures, stats
-from rig.experiments.base import Experiment, Options, Point
+from rig.experiments.base import CountLadder, Experiment, LadderOptions, PolicyNames, ladder_cells
 from rig.frames import Run
 from rig.ladder import Ladder, back_pressure, pair, ratio
-from rig.policies import policy
-from rig.programs.micro import increment_chain
-from rig.records import Metric, MetricOutcome, Name, Positive, Verdict, VerdictOutcome
+from rig.records import Metric, MetricOutcome, Positive, Verdict, VerdictOutcome
 
 ID = "policy"
 BASE = "submit_each"
 """The policy that the others are compared with."""
 
 
-class PolicyOptions(Options, frozen=True):
+class PolicyOptions(LadderOptions, frozen=True, kw_only=True):
     """`policies`: by name, see rig.policies; `counts`: a short ladder, above the knee of a polled wait."""
 
     blocks: Positive = 6
-    elements: Positive = 64
-    counts: Annotated[tuple[Positive, ...], msgspec.Meta(min_length=stats.LEAST_COUNTS)] = (100, 300, 600, 1000)
-    policies: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)] = (
+    counts: CountLadder = (100, 300, 600, 1000)
+    policies: PolicyNames = (
         *(
             "submit_each",
             "command_buffers",
@@ -40,16 +35,6 @@ class PolicyOptions(Options, frozen=True):
             "one_pass",
         ),
     )
-
-
-def cells(options: PolicyOptions) -> list[Point]:
-    """Every policy at every count. ValueError where the counts do not rise, or a policy is unknown."""
-    if list(options.counts) != sorted(set(options.counts)):
-        raise ValueError(f"counts: {list(options.counts)} does not rise")
-    if len(set(options.policies)) != len(options.policies):
-        raise ValueError(f"policies: {list(options.policies)} names one twice")
-    program = increment_chain(options.elements)
-    return [Point(program, policy(name), n) for name in options.policies for n in options.counts]
 
 
 def compute(run: Run, options: PolicyOptions) -> list[Metric]:
@@ -148,7 +133,7 @@ EXPERIMENT = Experiment(
     id=ID,
     line="the same dispatches in every way of submitting them: shared submits, command buffers and passes",
     options=PolicyOptions,
-    cells=cells,
+    cells=ladder_cells,
     figures=compute,
     verdicts=verdicts,
 )

@@ -3,43 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
 
-import msgspec
 import pandas as pd
 
 from rig import figures, stats
-from rig.experiments.base import Experiment, Options, Point
+from rig.experiments.base import CountLadder, Experiment, LadderOptions, PolicyNames, ladder_cells
 from rig.frames import Run
 from rig.ladder import Ladder, back_pressure, pair, ratio
-from rig.policies import policy
-from rig.programs.micro import increment_chain
-from rig.records import Metric, MetricOutcome, Name, Positive, Verdict, VerdictOutcome
+from rig.records import Metric, MetricOutcome, Positive, Verdict, VerdictOutcome
 
 ID = "sequential"
 PUBLISHED_N = 100
 """The papers divide the time of so many dispatches, the final wait included, by their number."""
 
 
-class SequentialOptions(Options, frozen=True):
+class SequentialOptions(LadderOptions, frozen=True, kw_only=True):
     """`counts`: the ladder, at least four rising counts from 1; `policies`: by name, see rig.policies."""
 
     blocks: Positive = 12
-    elements: Positive = 64
-    counts: Annotated[tuple[Positive, ...], msgspec.Meta(min_length=stats.LEAST_COUNTS)] = (
-        *(1, 2, 5, 10, 20, 50, 70, 100, 150, 200, 300, 500, 700, 1000, 1400, 2000),
-    )
-    policies: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)] = ("submit_each", "one_pass")
-
-
-def cells(options: SequentialOptions) -> list[Point]:
-    """Every policy at every count. ValueError where the ladder does not rise, or a policy is unknown."""
-    if list(options.counts) != sorted(set(options.counts)):
-        raise ValueError(f"counts: {list(options.counts)} does not rise")
-    if len(set(options.policies)) != len(options.policies):
-        raise ValueError(f"policies: {list(options.policies)} names one twice")
-    program = increment_chain(options.elements)
-    return [Point(program, policy(name), n) for name in options.policies for n in options.counts]
+    counts: CountLadder = (*(1, 2, 5, 10, 20, 50, 70, 100, 150, 200, 300, 500, 700, 1000, 1400, 2000),)
+    policies: PolicyNames = ("submit_each", "one_pass")
 
 
 def compute(run: Run, options: SequentialOptions) -> list[Metric]:
@@ -153,7 +136,7 @@ EXPERIMENT = Experiment(
     id=ID,
     line="n dispatches, one wait, over a ladder of n: the slope is the cost, the fixed part is the wait",
     options=SequentialOptions,
-    cells=cells,
+    cells=ladder_cells,
     figures=compute,
     verdicts=verdicts,
 )

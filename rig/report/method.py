@@ -37,9 +37,10 @@ _FIGURES = [
         "same counts.",
     ),
     (
-        "Halves check",
-        "The slopes of the lower and the upper half of that range must have overlapping intervals; otherwise the "
-        "figure is unresolved.",
+        "Doubts",
+        "A slope is unresolved where its two halves differ by more than scatter, paired within each launch; where its "
+        "fixed part is below zero; where counts below the range lie on another line; and where the slopes by wall and "
+        "by span are clearly apart.",
     ),
     ("Order", "Each block visits every cell of an experiment once, in fresh random order from the seed."),
 ]
