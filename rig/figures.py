@@ -45,6 +45,7 @@ def over_launches(
         n_samples=n_samples,
         n_launches=found.n,
         reason=doubt,
+        per_launch={str(launch): float(value) for launch, value in per_launch.dropna().items()},
     )
 
 

@@ -88,7 +88,8 @@ class Ladder:
 
     def fixed(self) -> Metric:
         """Time that does not depend on the count: the line at n = 0. Arithmetic mean: it may be negative."""
-        fixed = pd.Series([fit.fixed if fit else np.nan for fit in self.lines(self.counts)], dtype=float)
+        lines = self.lines(self.counts)
+        fixed = pd.Series([fit.fixed if fit else np.nan for fit in lines], index=self.means.index, dtype=float)
         return figures.over_launches(
             *(self.experiment, f"{self.experiment}.fixed_us", self.clockless, "us", fixed, self._samples()),
             interval=stats.mean_interval,

@@ -26,9 +26,18 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Dtype(StrEnum):
+    """Type of a buffer's elements. `u8x4`: bytes, four of them packed in each word that a kernel sees."""
+
     f32 = "f32"
+    f16 = "f16"
     i32 = "i32"
     u32 = "u32"
+    u8x4 = "u8x4"
+
+    @property
+    def size_bytes(self) -> int:
+        """Of one element."""
+        return {Dtype.f16: 2, Dtype.u8x4: 1}.get(self, 4)
 
 
 class Hazard(StrEnum):
@@ -43,6 +52,86 @@ class Waiter(StrEnum):
 
     work_done = "work_done"
     map = "map"
+
+
+class BindGroups(StrEnum):
+    """Whether bind groups are made once, when the program is loaded, or anew for each dispatch."""
+
+    cached = "cached"
+    created = "created"
+
+
+class Uniforms(StrEnum):
+    """How the values of a dispatch reach its kernel.
+
+    none: nothing is delivered; what a program's dispatches carry was written once, when it was loaded.
+    write_buffer: `queue.writeBuffer` into one buffer before each dispatch, as only a submit of its own allows.
+    write_slots: `queue.writeBuffer` into a buffer of the dispatch's own, before each.
+    dynamic_offset: one `queue.writeBuffer` a submit, each dispatch bound at its own offset.
+    mapped_ring: written into a mapped buffer, copied by the submit's own commands, bound at an offset.
+    immediates: `setImmediates` in the pass.
+    """
+
+    none = "none"
+    write_buffer = "write_buffer"
+    write_slots = "write_slots"
+    dynamic_offset = "dynamic_offset"
+    mapped_ring = "mapped_ring"
+    immediates = "immediates"
+
+
+class Workgroups(StrEnum):
+    """Whether a dispatch's size is an argument of the call, or lies in a buffer (`dispatchWorkgroupsIndirect`)."""
+
+    direct = "direct"
+    indirect = "indirect"
+
+
+class Caller(StrEnum):
+    """What runs the loop that issues: JavaScript, or WebAssembly that calls it through imports, as engines do."""
+
+    js = "js"
+    wasm = "wasm"
+
+
+class Lead(StrEnum):
+    """What comes before the first call: nothing; a pause, for a burst after idle; or the same batch, untimed."""
+
+    none = "none"
+    idle = "idle"
+    sustained = "sustained"
+
+
+class Stamps(StrEnum):
+    """Which timestamps are taken: two around all passes (`span_us`), or two around each pass (`busy_us` too)."""
+
+    span = "span"
+    passes = "passes"
+
+
+class Depth(StrEnum):
+    """How much of each dispatch is issued, one layer more each: what a nested ladder of costs is made of."""
+
+    submit = "submit"
+    command_buffer = "command_buffer"
+    compute_pass = "compute_pass"
+    state = "state"
+    dispatch = "dispatch"
+
+
+class Realm(StrEnum):
+    """Whose device a program is loaded on, and whose thread issues it: the page's own, or a dedicated worker's."""
+
+    main = "main"
+    worker = "worker"
+
+
+class Parameters(StrEnum):
+    """Where a kernel reads the values of its dispatch: nowhere, a uniform buffer (group 1), or immediate data."""
+
+    none = "none"
+    uniform = "uniform"
+    immediate = "immediate"
 
 
 class Outcome(StrEnum):
@@ -99,26 +188,37 @@ class Buffer(Record, frozen=True):
 
     @property
     def size_bytes(self) -> int:
-        return 4 * self.elements
+        return self.dtype.size_bytes * self.elements
 
 
-class Kernel(Record, frozen=True):
-    """WGSL with an entry point `main`, and the values of its override constants."""
+class Kernel(Record, frozen=True, omit_defaults=True):
+    """WGSL with an entry point `main`, and the values of its override constants.
+
+    `features`: of the device, without which it does not compile. `read_only`: indices of the bindings that it declares
+    as `read`. `parameters`: where it reads the values of a dispatch.
+    """
 
     name: Name
     wgsl: str
     constants: dict[str, float] = {}
+    features: tuple[Name, ...] = ()
+    read_only: tuple[Count, ...] = ()
+    parameters: Parameters = Parameters.none
 
 
-class Dispatch(Record, frozen=True):
-    """One dispatch: binding i of group 0 is the i-th named buffer."""
+class Dispatch(Record, frozen=True, omit_defaults=True):
+    """One dispatch: binding i of group 0 is the i-th named buffer. `values`: up to four, for the kernel's parameters.
+
+    With a size of zero workgroups nothing runs, and its reference does nothing.
+    """
 
     kernel: Name
     bindings: tuple[Name, ...]
-    workgroups: tuple[int, int, int]
+    workgroups: tuple[Count, Count, Count]
+    values: Annotated[tuple[float, ...], msgspec.Meta(max_length=4)] = ()
 
 
-class Program(Record, frozen=True):
+class Program(Record, frozen=True, omit_defaults=True):
     """What the GPU is to do, as data. A cell's n dispatches are this list, begun again as often as it takes.
 
     `accumulates`: running it again goes on from where the last run ended, so that what stands in the outputs tells
@@ -133,16 +233,29 @@ class Program(Record, frozen=True):
     outputs: tuple[Name, ...]
     accumulates: bool = False
     relative_tolerance: float = 0.0
+    realm: Realm = Realm.main
 
 
-class Policy(Record, frozen=True):
-    """How dispatches reach the GPU: the sizes of three nested groups, in dispatches; None means all of them."""
+class Policy(Record, frozen=True, omit_defaults=True):
+    """How dispatches reach the GPU: the sizes of three nested groups, in dispatches; None means all of them.
+
+    The rest are modifiers, each at its default the plainest way there is. `staged`: the calls of all dispatches are
+    made stage by stage (all encoders, all passes, ...), each stage timed.
+    """
 
     name: Name
     dispatches_per_pass: Positive | None
     dispatches_per_command_buffer: Positive | None
     dispatches_per_submit: Positive | None
     waiter: Waiter = Waiter.work_done
+    bind_groups: BindGroups = BindGroups.cached
+    uniforms: Uniforms = Uniforms.none
+    workgroups: Workgroups = Workgroups.direct
+    caller: Caller = Caller.js
+    lead: Lead = Lead.none
+    stamps: Stamps = Stamps.span
+    depth: Depth = Depth.dispatch
+    staged: bool = False
 
 
 # --- cells and samples -------------------------------------------------------------------------------------------
@@ -168,7 +281,11 @@ class Cell(Record, frozen=True):
 
 
 class Sample(Record, frozen=True):
-    """One timed execution of a cell. Block 0 is the opening check: it is timed too, and never counts as warm."""
+    """One timed execution of a cell. Block 0 is the opening check: it is timed too, and never counts as warm.
+
+    `cpu_us` and `switches`: CPU time and context switches by process and thread class, of the whole call. `calls_us`:
+    time in each call, over all n, of a staged policy.
+    """
 
     experiment: Name
     cell: str
@@ -182,6 +299,8 @@ class Sample(Record, frozen=True):
     span_us: float | None = None
     busy_us: float | None = None
     cpu_us: dict[str, float] | None = None
+    switches: dict[str, float] | None = None
+    calls_us: dict[str, float] | None = None
     detail: str = ""
 
 
@@ -260,9 +379,16 @@ class Host(Record, frozen=True):
     root: bool
 
 
-class Launch(Record, frozen=True):
+class Launch(Record, frozen=True, kw_only=True):
+    """One process of an executor. `arm`: which of the plan's arms, each with flags of its own; empty for the main one.
+
+    `round`: each round launches every arm once, in random order.
+    """
+
     launch: int
     executor: str
+    arm: str = ""
+    round: int = 0
     build: Build | None
     adapter: Adapter | None
     clock: Clock | None
@@ -305,7 +431,10 @@ class Manifest(Record, frozen=True):
 
 
 class Metric(Record, frozen=True):
-    """A figure with its interval. `variant` tells which; `reason` is never empty unless the outcome is ok."""
+    """A figure with its interval. `variant` tells which; `reason` is never empty unless the outcome is ok.
+
+    `per_launch`: the values that the interval is over, by launch number, where it is over launches.
+    """
 
     experiment: Name
     metric: Name
@@ -319,6 +448,7 @@ class Metric(Record, frozen=True):
     n_samples: int = 0
     n_launches: int = 0
     reason: str = ""
+    per_launch: dict[str, float] = {}
 
     @property
     def key(self) -> str:
