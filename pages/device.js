@@ -19,10 +19,13 @@ function identity(adapter) {
     device: info.device ?? "",
     description: info.description ?? "",
     is_fallback: info.isFallbackAdapter ?? old.isFallbackAdapter ?? null,
-    features: [...adapter.features].sort(),
+    features: [...adapter.features, ...language()].sort(),
     limits,
   };
 }
+
+/** What the browser's WGSL knows beyond its first version. @returns {string[]} */
+const language = () => [...(/** @type {any} */ (navigator.gpu).wgslLanguageFeatures ?? [])];
 
 /**
  * The limits to ask for: those wanted, as far as the adapter has them.
@@ -57,5 +60,5 @@ export async function openDevice(wanted) {
     const value = device.limits[/** @type {keyof GPUSupportedLimits} */ (name)];
     if (typeof value === "number") granted[name] = value;
   }
-  return { device, adapter: { ...identity(adapter), enabled: requiredFeatures, granted } };
+  return { device, adapter: { ...identity(adapter), enabled: [...requiredFeatures, ...language()].sort(), granted } };
 }

@@ -1,118 +1,39 @@
-// The page's one door: rig.call(json) runs one operation and answers with one JSON string.
+// The page's one door: rig.call(json) runs one operation, in this realm or in a worker's, and answers with one JSON string.
 
-import { now_us, tick_us, within } from "./clock.js";
-import { openDevice } from "./device.js";
-import { Fault, Watch } from "./faults.js";
-import { issue } from "./policy.js";
-import { LoadedProgram } from "./program.js";
-import { spanClock, NO_SPAN } from "./span.js";
+import { call } from "./realm.js";
 
-/** @typedef {{ device: GPUDevice, watch: Watch, span: ReturnType<typeof spanClock> }} Gpu */
+/** How the device was opened here, so that the worker's is opened likewise. */
+let opening = "";
 
-/** @type {Gpu | null} */
-let gpu = null;
-/** @type {Map<string, LoadedProgram>} */
-const programs = new Map();
+/** @type {((text: string) => Promise<string>) | null} */
+let workers = null;
 
-/** @returns {Gpu} */
-function opened() {
-  if (gpu === null) throw new Fault("not_supported", "no device: open comes first");
-  return gpu;
-}
-
-/** @param {string} name */
-function loaded(name) {
-  const program = programs.get(name);
-  if (program === undefined) throw new Fault("not_supported", `program '${name}' is not loaded`);
-  return program;
-}
-
-/** Where the page stands, asked before anything of WebGPU. */
-function surroundings() {
-  return {
-    secure: isSecureContext,
-    isolated: self.crossOriginIsolated,
-    visibility: document.visibilityState,
-    has_api: Boolean(navigator.gpu),
-    tick_us: tick_us(),
-  };
-}
-
-/** @param {Parameters<typeof openDevice>[0]} wanted */
-async function open(wanted) {
-  const { device, adapter } = await openDevice(wanted);
-  const watch = new Watch(device);
-  gpu = { device, watch, span: await watch.guard(() => spanClock(device)).catch(() => NO_SPAN) };
-  return { adapter, has_span: gpu.span !== NO_SPAN };
-}
-
-/** @param {{ program: import("./program.js").ProgramData }} request */
-async function load({ program }) {
-  const { device, watch } = opened();
-  programs.set(program.name, await watch.guard(() => LoadedProgram.load(device, program)));
-  return {};
-}
-
-/** @param {{ program: string }} request */
-async function reset({ program }) {
-  const { device, watch } = opened();
-  await watch.guard(() => { loaded(program).reset(); return device.queue.onSubmittedWorkDone(); });
-  return {};
-}
-
-/** @param {{ program: string }} request */
-async function outputs({ program }) {
-  const values = await opened().watch.guard(() => loaded(program).outputs());
-  return { issued: loaded(program).issued, values };
+/** Starts the worker, with a device of its own, at the first call that is for it. */
+async function worker() {
+  if (workers !== null) return workers;
+  const thread = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
+  /** @type {(answer: string) => void} */
+  let answered;
+  thread.onmessage = ({ data }) => answered(data);
+  const ask = (/** @type {string} */ text) => new Promise((/** @type {(answer: string) => void} */ resolve, reject) => {
+    answered = resolve;
+    thread.onerror = ({ message }) => reject(new Error(`worker: ${message}`));
+    thread.postMessage(text);
+  });
+  const opened = await ask(opening);
+  if ("fault" in JSON.parse(opened)) return async () => opened;
+  workers = ask;
+  return ask;
 }
 
 /**
- * One sample. The clock is read right before the first call (t0), at the return of the last submit (t1), and when the
- * wait has answered (t2). Scopes are opened before t0; they, the timestamps and the unmapping are asked for after t2.
- *
- * @param {{ program: string, policy: import("./policy.js").Policy, n: number, limit_ms: number }} request
- */
-async function time({ program: name, policy, n, limit_ms }) {
-  const { device, watch, span } = opened();
-  const program = loaded(name);
-  const batch = program.batch(policy, n);
-  const map = policy.waiter === "map";
-  const tail = map ? (/** @type {GPUCommandEncoder} */ encoder) => program.encodeProbe(encoder) : null;
-  const wait = map ? () => program.probe.mapAsync(GPUMapMode.READ) : () => device.queue.onSubmittedWorkDone();
-  const late = () => new Fault("timeout", `GPU still busy after ${limit_ms / 1000} s, device not lost`);
-
-  const timed = async () => {
-    const t0 = now_us();
-    const issued = issue(device, batch, span.stamps, tail);
-    const t1 = now_us();
-    await within(wait(), limit_ms, late);
-    const t2 = now_us();
-    program.issued += n;
-    if (map) program.probe.unmap();
-    // without a pass nothing was stamped, and what stands in the query set is an earlier sample's
-    const stamps_ns = n === 0 ? null : await within(span.read(), limit_ms, late);
-    return { issued, wall_us: t2 - t0, encode_us: t1 - t0, stamps_ns };
-  };
-  return await watch.guard(timed);
-}
-
-const OPERATIONS = { surroundings, open, load, reset, outputs, time };
-
-/**
- * @param {string} text  {"op": one of OPERATIONS, ...its request}
+ * @param {string} text  {"op", "realm" ("main" if absent), ...the operation's request}
  * @returns {Promise<string>}  {"ok": answer} or {"fault": {"outcome", "detail"}}
  */
-async function call(text) {
-  const request = JSON.parse(text);
-  try {
-    const operation = /** @type {(request: any) => unknown} */ (OPERATIONS[/** @type {keyof typeof OPERATIONS} */ (request.op)]);
-    return JSON.stringify({ ok: await operation(request) });
-  } catch (error) {
-    const detail = error instanceof Error ? error.message : String(error);
-    const lost = gpu !== null && gpu.watch.lost !== null;
-    const outcome = lost ? "device_lost" : error instanceof Fault ? error.outcome : "validation_error";
-    return JSON.stringify({ fault: { outcome, detail: (lost ? gpu?.watch.lost : detail) || String(error) } });
-  }
+async function route(text) {
+  const { op, realm } = JSON.parse(text);
+  if (op === "open") opening = text;
+  return realm === "worker" ? (await worker())(text) : call(text);
 }
 
-/** @type {any} */ (globalThis).rig = { call };
+/** @type {any} */ (globalThis).rig = { call: route };

@@ -1,9 +1,13 @@
 // First contents of buffers: the same numbers as rig/programs/fill.py makes.
 
 /** @typedef {{ kind: "constant", value: number } | { kind: "hash", seed: number, below: number }} Fill */
-/** @typedef {"f32" | "i32" | "u32"} Dtype */
+/** @typedef {"f32" | "f16" | "i32" | "u32" | "u8x4"} Dtype */
 
-export const ARRAYS = { f32: Float32Array, i32: Int32Array, u32: Uint32Array };
+/** What lies in a buffer, by type; of 16-bit floats the bits, since not every browser has an array of them. */
+export const ARRAYS = { f32: Float32Array, f16: Uint16Array, i32: Int32Array, u32: Uint32Array, u8x4: Uint8Array };
+
+/** @param {Dtype} dtype @param {number} elements */
+export const bytes = (dtype, elements) => ARRAYS[dtype].BYTES_PER_ELEMENT * elements;
 
 /**
  * A 32-bit integer hash with full avalanche (two multiplications, three shifts; the constants are those of the
@@ -17,6 +21,17 @@ export function hash32(x) {
   return (x ^ (x >>> 16)) >>> 0;
 }
 
+/** Bits of the 16-bit float nearest to x: by way of 32 bits, of which the upper ones are the same. @param {number} x */
+export function half(x) {
+  const bits = new Uint32Array(new Float32Array([x]).buffer)[0];
+  const sign = (bits >>> 16) & 0x8000;
+  const magnitude = bits & 0x7fffffff;
+  if (magnitude >= 0x47800000) return sign | 0x7c00;
+  if (magnitude < 0x38800000) return sign | Math.round(Math.abs(x) * 2 ** 24);
+  // ties go to even
+  return sign | ((magnitude - 0x38000000 + 0xfff + ((magnitude >>> 13) & 1)) >>> 13);
+}
+
 /**
  * @param {Dtype} dtype
  * @param {number} elements
@@ -24,7 +39,8 @@ export function hash32(x) {
  */
 export function contents(dtype, elements, fill) {
   const data = new ARRAYS[dtype](elements);
-  if (fill.kind === "constant") return data.fill(fill.value);
-  for (let i = 0; i < elements; i++) data[i] = hash32((fill.seed + i) >>> 0) % fill.below;
+  const put = dtype === "f16" ? half : (/** @type {number} */ x) => x;
+  if (fill.kind === "constant") return data.fill(put(fill.value));
+  for (let i = 0; i < elements; i++) data[i] = put(hash32((fill.seed + i) >>> 0) % fill.below);
   return data;
 }

@@ -1,18 +1,42 @@
 // A program made real on a device: buffers, pipelines, bind groups; and its batches, compiled once each.
 
-import { contents, ARRAYS } from "./fill.js";
+import { delivery, VALUE_BYTES } from "./deliver.js";
+import { ARRAYS, bytes, contents } from "./fill.js";
 import { Fault } from "./faults.js";
+import { DEPTHS } from "./policy.js";
+import { passClock } from "./span.js";
+
+/**
+ * @typedef {object} Kernel
+ * @property {string} name
+ * @property {string} wgsl
+ * @property {Record<string, number>} [constants]
+ * @property {number[]} [read_only]
+ * @property {"none" | "uniform" | "immediate"} [parameters]
+ */
+
+/** @typedef {{ kernel: string, bindings: string[], workgroups: [number, number, number], values?: number[] }} Dispatch */
 
 /**
  * @typedef {object} ProgramData  the JSON of rig.records.Program
  * @property {string} name
  * @property {{ name: string, dtype: import("./fill.js").Dtype, elements: number, fill: import("./fill.js").Fill }[]} buffers
- * @property {{ name: string, wgsl: string, constants: Record<string, number> }[]} kernels
- * @property {{ kernel: string, bindings: string[], workgroups: [number, number, number] }[]} dispatches
+ * @property {Kernel[]} kernels
+ * @property {Dispatch[]} dispatches
  * @property {string[]} outputs
  */
 
+/**
+ * @typedef {object} Compiled  a batch with what a sample of it needs
+ * @property {import("./policy.js").Batch} batch
+ * @property {import("./span.js").StampClock | null} passes  begin and end of every pass, where the policy wants them
+ * @property {(i: number) => GPUBindGroup} make  a new bind group for dispatch i
+ */
+
 const STORAGE = () => GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
+
+/** With its values at a fixed place, or at an offset that each dispatch brings. */
+const STATIC = "static", DYNAMIC = "dynamic";
 
 export class LoadedProgram {
   /**
@@ -22,38 +46,49 @@ export class LoadedProgram {
   static async load(device, data) {
     /** @type {Map<string, GPUBuffer>} */
     const buffers = new Map();
-    for (const { name, elements } of data.buffers) {
-      buffers.set(name, device.createBuffer({ label: name, size: elements * 4, usage: STORAGE() }));
+    for (const { name, dtype, elements } of data.buffers) {
+      buffers.set(name, device.createBuffer({ label: name, size: bytes(dtype, elements), usage: STORAGE() }));
     }
     /** @type {Map<string, GPUComputePipeline>} */
     const pipelines = new Map();
-    for (const kernel of data.kernels) pipelines.set(kernel.name, await compile(device, kernel));
-    const bindGroups = data.dispatches.map(({ kernel, bindings }) => device.createBindGroup({
-      layout: known(pipelines, kernel).getBindGroupLayout(0),
-      entries: bindings.map((name, binding) => ({ binding, resource: { buffer: known(buffers, name) } })),
-    }));
-    return new LoadedProgram(device, data, buffers, pipelines, bindGroups);
+    for (const kernel of data.kernels) {
+      const bindings = data.dispatches.find((dispatch) => dispatch.kernel === kernel.name)?.bindings.length ?? 0;
+      for (const offsets of kernel.parameters === "uniform" ? [STATIC, DYNAMIC] : [STATIC]) {
+        pipelines.set(`${kernel.name} ${offsets}`, await compile(device, kernel, bindings, offsets === DYNAMIC));
+      }
+    }
+    return new LoadedProgram(device, data, buffers, pipelines);
   }
 
   /**
    * @param {GPUDevice} device
    * @param {ProgramData} data
    * @param {Map<string, GPUBuffer>} buffers
-   * @param {Map<string, GPUComputePipeline>} pipelines
-   * @param {GPUBindGroup[]} bindGroups
+   * @param {Map<string, GPUComputePipeline>} pipelines  by kernel and kind of offset
    */
-  constructor(device, data, buffers, pipelines, bindGroups) {
+  constructor(device, data, buffers, pipelines) {
     this.device = device;
     this.data = data;
     this.buffers = buffers;
     this.pipelines = pipelines;
-    this.bindGroups = bindGroups;
+    this.bindGroups = data.dispatches.map((_, k) => device.createBindGroup(this.describe(k)));
+    this.values = data.dispatches.map(({ values }) => Float32Array.from({ length: VALUE_BYTES / 4 }, (_, i) => values?.[i] ?? 0));
+    this.carries = data.kernels.some((kernel) => (kernel.parameters ?? "none") !== "none");
     /** Dispatches issued since the last reset. */
     this.issued = 0;
-    /** @type {Map<string, import("./policy.js").Batch>} */
+    /** @type {Map<string, Compiled>} */
     this.batches = new Map();
     // The map waiter copies the first word of the first output behind the last dispatch, and maps that.
     this.probe = device.createBuffer({ size: 4, usage: GPUBufferUsage.COPY_DST | GPUBufferUsage.MAP_READ });
+  }
+
+  /** Group 0 of the k-th dispatch of the list. @param {number} k @returns {GPUBindGroupDescriptor} */
+  describe(k) {
+    const { kernel, bindings } = this.data.dispatches[k];
+    return {
+      layout: known(this.pipelines, `${kernel} ${STATIC}`).getBindGroupLayout(0),
+      entries: bindings.map((name, binding) => ({ binding, resource: { buffer: known(this.buffers, name) } })),
+    };
   }
 
   /** Writes every buffer's first contents again. */
@@ -69,7 +104,7 @@ export class LoadedProgram {
    *
    * @param {import("./policy.js").Policy} policy
    * @param {number} n
-   * @returns {import("./policy.js").Batch}
+   * @returns {Compiled}
    */
   batch(policy, n) {
     const key = JSON.stringify([policy, n]);
@@ -84,22 +119,63 @@ export class LoadedProgram {
   /**
    * @param {import("./policy.js").Policy} policy
    * @param {number} n
-   * @returns {import("./policy.js").Batch}
+   * @returns {Compiled}
    */
   compileBatch(policy, n) {
     const list = this.data.dispatches;
     const at = Array.from({ length: n }, (_, i) => i % list.length);
-    return {
+    const perPass = policy.dispatches_per_pass ?? n, perSubmit = policy.dispatches_per_submit ?? n;
+    const uniforms = policy.uniforms ?? "none";
+    const offsets = uniforms === "dynamic_offset" || uniforms === "mapped_ring" ? DYNAMIC : STATIC;
+    const created = policy.bind_groups === "created";
+    const described = list.map((_, k) => this.describe(k));
+    const make = (/** @type {number} */ i) => this.device.createBindGroup(described[at[i]]);
+    const batch = {
       n,
-      pipelines: at.map((k) => known(this.pipelines, list[k].kernel)),
+      pipelines: at.map((k) => known(this.pipelines, `${list[k].kernel} ${offsets}`)),
       bindGroups: at.map((k) => this.bindGroups[k]),
       x: Uint32Array.from(at, (k) => list[k].workgroups[0]),
       y: Uint32Array.from(at, (k) => list[k].workgroups[1]),
       z: Uint32Array.from(at, (k) => list[k].workgroups[2]),
-      perPass: policy.dispatches_per_pass ?? n,
+      perPass,
       perCommandBuffer: policy.dispatches_per_command_buffer ?? n,
-      perSubmit: policy.dispatches_per_submit ?? n,
+      perSubmit,
+      depth: DEPTHS[policy.depth ?? "dispatch"],
+      bind: created
+        ? (/** @type {GPUComputePassEncoder} */ pass, /** @type {number} */ i) => pass.setBindGroup(0, make(i))
+        : null,
+      go: policy.workgroups === "indirect" ? this.indirect(at) : null,
+      deliver: this.carries && n > 0 ? this.delivery(uniforms, at, perSubmit, offsets, created) : null,
     };
+    const passes = policy.stamps === "passes" ? passClock(this.device, passesOf(batch)) : null;
+    return { batch, passes, make };
+  }
+
+  /** @param {number[]} at */
+  indirect(at) {
+    const sizes = Uint32Array.from(this.data.dispatches.flatMap(({ workgroups }) => workgroups));
+    const buffer = this.device.createBuffer({ size: sizes.byteLength, usage: GPUBufferUsage.INDIRECT | GPUBufferUsage.COPY_DST });
+    this.device.queue.writeBuffer(buffer, 0, sizes);
+    return (/** @type {GPUComputePassEncoder} */ pass, /** @type {number} */ i) =>
+      pass.dispatchWorkgroupsIndirect(buffer, 12 * at[i]);
+  }
+
+  /**
+   * @param {import("./deliver.js").Uniforms} uniforms
+   * @param {number[]} at
+   * @param {number} perSubmit
+   * @param {string} offsets
+   * @param {boolean} created
+   */
+  delivery(uniforms, at, perSubmit, offsets, created) {
+    const { device } = this;
+    const kernel = this.data.dispatches[0].kernel;
+    const layout = uniforms === "immediates" ? null : known(this.pipelines, `${kernel} ${offsets}`).getBindGroupLayout(1);
+    const group = (/** @type {GPUBuffer} */ buffer) => device.createBindGroup({
+      layout: /** @type {GPUBindGroupLayout} */ (layout),
+      entries: [{ binding: 0, resource: { buffer, size: VALUE_BYTES } }],
+    });
+    return delivery(uniforms, { device, values: at.map((k) => this.values[k]), perSubmit, group, created });
   }
 
   /** @param {GPUCommandEncoder} encoder */
@@ -107,40 +183,69 @@ export class LoadedProgram {
     encoder.copyBufferToBuffer(known(this.buffers, this.data.outputs[0]), 0, this.probe, 0, 4);
   }
 
-  /** Every output as plain numbers. @returns {Promise<Record<string, number[]>>} */
+  /** Every output as plain numbers (of 16-bit floats, the bits). @returns {Promise<Record<string, number[]>>} */
   async outputs() {
-    /** @type {Record<string, number[]>} */
-    const values = {};
-    for (const { name, dtype, elements } of this.data.buffers.filter((buffer) => this.data.outputs.includes(buffer.name))) {
-      const staging = this.device.createBuffer({ size: elements * 4, usage: GPUBufferUsage.COPY_DST | GPUBufferUsage.MAP_READ });
-      const encoder = this.device.createCommandEncoder();
-      encoder.copyBufferToBuffer(known(this.buffers, name), 0, staging, 0, elements * 4);
-      this.device.queue.submit([encoder.finish()]);
-      await staging.mapAsync(GPUMapMode.READ);
-      values[name] = Array.from(new ARRAYS[dtype](staging.getMappedRange()));
-      staging.destroy();
-    }
-    return values;
+    const wanted = this.data.buffers.filter((buffer) => this.data.outputs.includes(buffer.name));
+    const sizes = wanted.map(({ dtype, elements }) => bytes(dtype, elements));
+    const starts = sizes.map((_, i) => sizes.slice(0, i).reduce((sum, size) => sum + size + (-size & 7), 0));
+    const size = starts[starts.length - 1] + sizes[sizes.length - 1];
+    const staging = this.device.createBuffer({ size, usage: GPUBufferUsage.COPY_DST | GPUBufferUsage.MAP_READ });
+    const encoder = this.device.createCommandEncoder();
+    wanted.forEach(({ name }, i) => encoder.copyBufferToBuffer(known(this.buffers, name), 0, staging, starts[i], sizes[i]));
+    this.device.queue.submit([encoder.finish()]);
+    await staging.mapAsync(GPUMapMode.READ);
+    const mapped = staging.getMappedRange();
+    const values = wanted.map(({ name, dtype, elements }, i) => [name, Array.from(new ARRAYS[dtype](mapped, starts[i], elements))]);
+    staging.destroy();
+    return Object.fromEntries(values);
   }
+}
+
+/** @param {import("./policy.js").Batch} batch */
+function passesOf({ n, perPass, perCommandBuffer, perSubmit }) {
+  let passes = 0;
+  for (let i = 0; i < n; passes++) {
+    i = Math.min(n, i + perPass, i - (i % perCommandBuffer) + perCommandBuffer, i - (i % perSubmit) + perSubmit);
+  }
+  return passes;
 }
 
 /**
  * An error in the WGSL itself is caught by the open scopes, with its line; only a pipeline that fails is said here.
+ * A layout is spelled out only where values come by a uniform buffer: no other can have a dynamic offset.
  *
  * @param {GPUDevice} device
- * @param {ProgramData["kernels"][number]} kernel
+ * @param {Kernel} kernel
+ * @param {number} bindings
+ * @param {boolean} dynamic
  */
-async function compile(device, kernel) {
+async function compile(device, kernel, bindings, dynamic) {
   const module = device.createShaderModule({ label: kernel.name, code: kernel.wgsl });
   try {
     return await device.createComputePipelineAsync({
       label: kernel.name,
-      layout: "auto",
-      compute: { module, entryPoint: "main", constants: kernel.constants },
+      layout: kernel.parameters === "uniform" ? layout(device, kernel, bindings, dynamic) : "auto",
+      compute: { module, entryPoint: "main", constants: kernel.constants ?? {} },
     });
   } catch (error) {
     throw new Fault("validation_error", `${kernel.name}: ${error instanceof Error ? error.message : error}`);
   }
+}
+
+/**
+ * @param {GPUDevice} device
+ * @param {Kernel} kernel
+ * @param {number} bindings
+ * @param {boolean} dynamic
+ */
+function layout(device, kernel, bindings, dynamic) {
+  const visibility = GPUShaderStage.COMPUTE;
+  /** @param {number} binding @returns {GPUBufferBindingType} */
+  const access = (binding) => (kernel.read_only?.includes(binding) ? "read-only-storage" : "storage");
+  const storage = Array.from({ length: bindings }, (_, binding) => ({ binding, visibility, buffer: { type: access(binding) } }));
+  const values = { binding: 0, visibility, buffer: { type: /** @type {const} */ ("uniform"), hasDynamicOffset: dynamic } };
+  const bindGroupLayouts = [storage, [values]].map((entries) => device.createBindGroupLayout({ entries }));
+  return device.createPipelineLayout({ bindGroupLayouts });
 }
 
 /**

@@ -124,3 +124,9 @@ def why_none(run: Run, rows: pd.DataFrame, experiment: str) -> tuple[str, Metric
     detail = next((str(d).splitlines()[0] for d in void.loc[void["void"] == reason, "detail"] if d), "")
     outcome = MetricOutcome.not_supported if reason == Outcome.not_supported else MetricOutcome.failed
     return (f"{reason}: {detail}" if detail else reason), outcome
+
+
+def at_level(metric: Metric, level: float) -> tuple[float, float]:
+    """The interval of a ratio over launches once more, at another level."""
+    found = stats.geometric_interval(list(metric.per_launch.values()), level)
+    return found.low, found.high

@@ -24,7 +24,8 @@ TICKS_PER_SAMPLE = 10
 
 @dataclass(frozen=True)
 class Run:
-    """One run. `samples`: a row a sample, the columns of the contract and `program`, `policy`, `waiter`, `void`.
+    """One run. `samples`: a row a sample, the columns of the contract and `program`, `policy`, `waiter`, `arm`,
+    `round`, `void`.
 
     `void` is empty where the sample counts, else why it does not: its own outcome, a check that failed, a launch that
     broke, a clock too coarse for it.
@@ -35,6 +36,13 @@ class Run:
     launches: tuple[Launch, ...]
     samples: pd.DataFrame
 
+    def rows(self, experiment: str, **values: object) -> pd.DataFrame:
+        """All samples of `experiment` whose columns have these values, those that don't count included."""
+        rows = self.samples[self.samples["experiment"] == experiment]
+        for column, value in values.items():
+            rows = rows[rows[column] == value]
+        return rows
+
     def good(self, experiment: str) -> pd.DataFrame:
         """Warm samples of `experiment` that count."""
         rows = self.samples
@@ -44,6 +52,11 @@ class Run:
         """Samples of the opening checks of `experiment` that count."""
         rows = self.samples
         return rows[(rows["experiment"] == experiment) & (rows["void"] == "") & (rows["block"] == 0)]
+
+    @staticmethod
+    def counted(rows: pd.DataFrame) -> pd.DataFrame:
+        """Of `rows`, the warm samples that count."""
+        return rows[(rows["void"] == "") & (rows["block"] > 0)]
 
     def void(self, experiment: str) -> pd.DataFrame:
         """Samples of `experiment` that don't count."""
@@ -72,6 +85,10 @@ def assemble(
     frame["program"] = [cell.program.name for cell in of]
     frame["policy"] = [cell.policy.name for cell in of]
     frame["waiter"] = [str(cell.policy.waiter) for cell in of]
+    by_number = {launch.launch: launch for launch in launches}
+    made_in = [by_number.get(number) for number in frame["launch"]]
+    frame["arm"] = [launch.arm if launch else "" for launch in made_in]
+    frame["round"] = [launch.round if launch else -1 for launch in made_in]
     frame["void"] = _void(frame, launches)
     return Run(manifest=manifest, cells=cells, launches=launches, samples=frame)
 

@@ -223,3 +223,24 @@ def back_pressure(experiment: str, policy: str, good: pd.DataFrame) -> list[Metr
     if last is None:
         return []
     return [between(experiment, "back_pressure_n", {"policy": policy, "clock": "encode"}, n, last, good)]
+
+
+def difference(metric: str, variant: figures.Variant, over: Ladder, under: Ladder) -> Metric:
+    """Slope less slope, launch by launch; unresolved where either slope is."""
+    doubts = [f"{_named(ladder)}: {ladder.doubt}" for ladder in (over, under) if ladder.doubt]
+    samples = len(over.rows.index.union(under.rows.index))
+    return figures.over_launches(
+        *(over.experiment, metric, variant, "us", over.slopes() - under.slopes(), samples),
+        interval=stats.mean_interval,
+        doubt="; ".join(doubts),
+    )
+
+
+def slopes(rows: pd.DataFrame, times: pd.Series[float], center: str) -> pd.Series[float]:
+    """Slope of any times over all counts, by launch, through their `center` ("mean", "median") at each count."""
+    table = times.groupby([rows["launch"], rows["n"]]).agg(center).unstack("n").dropna()
+    n = table.columns.to_numpy(dtype=np.float64)
+    # what did nothing has no line
+    positive = table.clip(lower=1e-3)
+    found = [stats.line(n, row.to_numpy(dtype=np.float64)).slope for _, row in positive.iterrows()]
+    return pd.Series(found, index=table.index, dtype=float)

@@ -17,10 +17,10 @@ import msgspec
 from rig import plan
 from rig.executors.base import ExecutorFault, Session, Timing
 from rig.plan import Block
-from rig.policies import structure
+from rig.policies import conflict, runs, structure
 from rig.programs import limits, reference
 from rig.programs.fill import Array
-from rig.records import Cell, Check, Outcome, Program, Sample, decode, encode
+from rig.records import Cell, Check, Outcome, Policy, Program, Sample, decode, encode
 
 CellsByExperiment = Mapping[str, Sequence[Cell]]
 Result = Timing | ExecutorFault
@@ -48,9 +48,21 @@ class Visit:
         self.checks: list[Check] = []
         self.done: Counter[str] = Counter()
         self._unusable: set[str] = set()
+        self._ran: dict[str, list[int]] = {}  # by program, the dispatches of each run since the last reset
+
+    def prove(self, validates: bool) -> None:
+        """LaunchOver where the device's validation is not on or off as it should be: an invalid call shows it."""
+        with ending(None):
+            got = self.session.validates()
+        words = {True: "an invalid call raises an error", False: "an invalid call raises none"}
+        outcome = Outcome.ok if got is validates else Outcome.mismatch
+        self.checks.append(Check(stage="validation", program="", cell=None, outcome=outcome, detail=words[got]))
+        if outcome is not Outcome.ok:
+            raise LaunchOver(ExecutorFault(outcome, f"{words[got]}, against this launch's flags"))
 
     def open(self, skip: Callable[[Cell], bool]) -> None:
-        """Loads every program and runs each cell once from first contents, its outputs compared with the reference.
+        """Loads every program and runs it under each of its policies once from first contents, at the most dispatches
+        it will be run with, its outputs compared with the reference.
 
         In the experiments' own order, so that the very first sample of every launch is of the same cell. Cells that
         `skip` names, and those that fail here, are left out of the blocks.
@@ -59,13 +71,14 @@ class Visit:
         for program in self._programs():
             self._load(program)
         for experiment, cells in self.cells.items():
-            for order, cell in enumerate(cells):
-                if cell.key not in self._unusable:
-                    self._opening(experiment, order, cell)
+            for order, alike in enumerate(_fullest_first(cells)):
+                usable = (cell for cell in alike if cell.key not in self._unusable)
+                # one that fails says nothing of fewer dispatches: the next one is tried
+                next((cell for cell in usable if self._opening(experiment, order, cell)), None)
         for program in self._usable():
             self._note("opening", program, None)
             with ending(None):
-                self.session.reset(program)
+                self._reset(program)
 
     def run(self, blocks: Sequence[Block], deadline: float) -> None:
         """The blocks in their order, until `deadline` (time.monotonic) and the least number of each experiment."""
@@ -79,7 +92,9 @@ class Visit:
             if program.accumulates:
                 with ending(None):
                     issued, got = self.session.outputs(program)
-                self._note("closing", program, None, mismatch(program, reference.run(program, issued), got))
+                ran = self._ran[program.name]
+                wrong = _miscounted(issued, sum(ran)) or mismatch(program, reference.run(program, *ran), got)
+                self._note("closing", program, None, wrong)
                 continue
             for cell in self._all():
                 if cell.program.name == program.name and cell.key not in self._unusable:
@@ -96,7 +111,8 @@ class Visit:
 
     def _load(self, program: Program) -> None:
         try:
-            too_small = limits.shortfall(program, self.session.adapter.granted_limits)
+            adapter = self.session.adapter
+            too_small = limits.shortfall(program, adapter.granted_limits, adapter.enabled_features)
             if too_small:
                 raise ExecutorFault(Outcome.not_supported, too_small)
             self.session.load(program)
@@ -110,7 +126,7 @@ class Visit:
             if fault.outcome.ends_launch:
                 raise LaunchOver(fault) from None
 
-    def _opening(self, experiment: str, order: int, cell: Cell) -> None:
+    def _opening(self, experiment: str, order: int, cell: Cell) -> bool:
         result = self._verified(cell)
         self._keep(experiment, cell, 0, order, result)
         if isinstance(result, ExecutorFault):
@@ -118,27 +134,41 @@ class Visit:
             self._unusable.add(cell.key)
             if result.outcome.ends_launch:
                 raise LaunchOver(result, cell)
+        return not isinstance(result, ExecutorFault)
 
     def _block(self, block: Block) -> None:
-        for order, cell in enumerate(block.cells):
-            if cell.key in self._unusable:
+        for order, visit in enumerate(block.visits):
+            if visit.cell.key in self._unusable:
                 continue
-            result = timed(self.session, cell)
-            self._keep(block.experiment, cell, block.number, order, result)
-            if isinstance(result, ExecutorFault) and result.outcome.ends_launch:
-                raise LaunchOver(result, cell)
+            result = self._timed(visit.cell)
+            self._keep(visit.experiment, visit.cell, visit.block, order, result)
+            if isinstance(result, ExecutorFault):
+                self._unusable.add(visit.cell.key)
+                if result.outcome.ends_launch:
+                    raise LaunchOver(result, visit.cell)
         self.done[block.experiment] += 1
 
     def _verified(self, cell: Cell) -> Result:
         try:
-            self.session.reset(cell.program)
-            result = timed(self.session, cell)
+            self._reset(cell.program)
+            result = self._timed(cell)
             if isinstance(result, ExecutorFault):
                 return result
-            _, got = self.session.outputs(cell.program)
+            issued, got = self.session.outputs(cell.program)
         except ExecutorFault as fault:
             return fault
-        return mismatch(cell.program, _expected(cell), got) or result
+        ran = self._ran[cell.program.name]
+        return _miscounted(issued, sum(ran)) or mismatch(cell.program, _expected(cell.program, *ran), got) or result
+
+    def _reset(self, program: Program) -> None:
+        self.session.reset(program)
+        self._ran[program.name] = []
+
+    def _timed(self, cell: Cell) -> Result:
+        result = timed(self.session, cell)
+        if not isinstance(result, ExecutorFault):
+            self._ran[cell.program.name] += runs(cell.policy) * [structure(cell.policy, cell.n)["dispatches"]]
+        return result
 
     # --- small parts ---
 
@@ -171,6 +201,9 @@ def ending(cell: Cell | None) -> Iterator[None]:
 
 def timed(session: Session, cell: Cell) -> Result:
     """One execution of a cell, or its fault. What was counted while issuing must be what the policy says."""
+    impossible = conflict(cell.program, cell.policy, cell.n)
+    if impossible:
+        return ExecutorFault(Outcome.not_supported, impossible)
     try:
         timing = session.time(cell.program, cell.policy, cell.n)
     except ExecutorFault as fault:
@@ -195,38 +228,60 @@ def sample(experiment: str, cell: Cell, launch: int, block: int, order: int, res
     )
     if isinstance(result, ExecutorFault):
         return msgspec.structs.replace(bare, detail=result.detail)
-    span_us, doubt = span(result)
+    span_us, busy_us, doubt = on_gpu(result)
     return msgspec.structs.replace(
         bare,
         wall_us=round(result.wall_us, 3),
         encode_us=round(result.encode_us, 3),
         span_us=span_us,
+        busy_us=busy_us,
         cpu_us=result.cpu_us,
+        switches=result.switches,
+        calls_us=result.calls_us,
         detail=doubt,
     )
 
 
-def span(timing: Timing) -> tuple[float | None, str]:
-    """GPU span in µs, and what is wrong with the timestamps if something is: then there is no span, not a zero.
+def on_gpu(timing: Timing) -> tuple[float | None, float | None, str]:
+    """GPU span and busy time in µs, and what is wrong with the timestamps if something is: then there is neither, not a
+    zero. Busy is the sum over passes, known where each was stamped: a single one always is.
 
     Counters may reset or be in other units than nanoseconds; the work can't have taken longer than the wait for it.
     """
     if timing.stamps_ns is None:
-        return None, ""
-    begin, end = (int(stamp) for stamp in timing.stamps_ns)
-    span_us = (end - begin) / 1000
-    if span_us <= 0:
-        return None, f"timestamps: end {end} is not after begin {begin}"
+        return None, None, ""
+    stamps = [int(stamp) for stamp in timing.stamps_ns]
+    begins, ends = stamps[::2], stamps[1::2]
+    backward = next(((b, e) for b, e in zip(begins, ends, strict=True) if e < b), None)
+    if backward is not None or ends[-1] <= begins[0]:
+        begin, end = backward or (begins[0], ends[-1])
+        return None, None, f"timestamps: end {end} is not after begin {begin}"
+    span_us = (ends[-1] - begins[0]) / 1000
     if span_us > timing.wall_us:
-        return None, f"timestamps: span {span_us:.3f} µs is above the wall's {timing.wall_us:.3f} µs (unit?)"
-    return round(span_us, 3), ""
+        return None, None, f"timestamps: span {span_us:.3f} µs is above the wall's {timing.wall_us:.3f} µs (unit?)"
+    if len(begins) != timing.issued["passes"]:
+        return round(span_us, 3), None, ""
+    busy_us = sum(end - begin for begin, end in zip(begins, ends, strict=True)) / 1000
+    return round(span_us, 3), round(busy_us, 3) or None, ""
 
 
-def _expected(cell: Cell) -> Mapping[str, Array]:
-    return _reference(encode(cell.program), cell.n)
+def _fullest_first(cells: Sequence[Cell]) -> list[list[Cell]]:
+    """The cells of each program and policy, most dispatches first, in the order in which they first come."""
+    groups: dict[tuple[str, Policy], list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault((cell.program.name, cell.policy), []).append(cell)
+    return [sorted(group, key=lambda cell: -cell.n) for group in groups.values()]
+
+
+def _miscounted(issued: int, expected: int) -> ExecutorFault | None:
+    return ExecutorFault(Outcome.mismatch, f"issued {issued}, expected {expected}") if issued != expected else None
+
+
+def _expected(program: Program, *ran: int) -> Mapping[str, Array]:
+    return _reference(encode(program), *ran)
 
 
 @cache
-def _reference(program: bytes, n: int) -> Mapping[str, Array]:
+def _reference(program: bytes, *ran: int) -> Mapping[str, Array]:
     """The same for every launch; keyed by JSON, since records with dicts in them don't hash."""
-    return reference.run(decode(program, Program), n)
+    return reference.run(decode(program, Program), *ran)

@@ -14,7 +14,7 @@ from rig import __version__, assets
 
 LOOPBACK = "127.0.0.1"
 
-TYPES = {".js": "text/javascript", ".html": "text/html"}
+TYPES = {".js": "text/javascript", ".wasm": "application/wasm", ".html": "text/html"}
 
 ISOLATION = {"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Embedder-Policy": "require-corp"}
 """Without these two the page's clock ticks in 100 µs instead of 5."""
@@ -52,7 +52,8 @@ class _Server(ThreadingHTTPServer):
 
     def files(self) -> dict[str, bytes]:
         """Everything that can be asked for: the page, and the modules of pages/."""
-        modules = {f"/pages/{path.name}": path.read_bytes() for path in assets.folder("pages").glob("*.js")}
+        found = (path for path in assets.folder("pages").iterdir() if path.suffix in (".js", ".wasm"))
+        modules = {f"/pages/{path.name}": path.read_bytes() for path in found}
         return {"/": harness().encode(), **modules}
 
 

@@ -1,10 +1,25 @@
-"""The policies by name: how many dispatches share a pass, a command buffer and a submit."""
+"""The policies by name: how many dispatches share a pass, a command buffer and a submit, and with which modifiers."""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
-from rig.records import Policy, Waiter
+import msgspec
+
+from rig.records import (
+    BindGroups,
+    Caller,
+    Depth,
+    Lead,
+    Parameters,
+    Policy,
+    Program,
+    Stamps,
+    Uniforms,
+    Waiter,
+    Workgroups,
+)
 
 _GROUPS: dict[str, tuple[int | None, int | None, int | None]] = {
     "submit_each": (1, 1, 1),
@@ -13,21 +28,54 @@ _GROUPS: dict[str, tuple[int | None, int | None, int | None]] = {
     "one_pass": (None, None, None),
 }
 
+MODIFIERS: dict[str, dict[str, Any]] = {
+    "map": {"waiter": Waiter.map},
+    "created": {"bind_groups": BindGroups.created},
+    **{str(way): {"uniforms": way} for way in Uniforms if way is not Uniforms.none},
+    "indirect": {"workgroups": Workgroups.indirect},
+    "idle": {"lead": Lead.idle},
+    "sustained": {"lead": Lead.sustained},
+    "wasm": {"caller": Caller.wasm},
+    "busy": {"stamps": Stamps.passes},
+    "staged": {"staged": True},
+}
+"""What may be added to a policy's name with a +, and what it changes."""
+
+PRESETS = {
+    "torch_webgpu": "submit_each+created+write_slots",
+    "onnxruntime_web": "every_16+created+write_slots",
+    "tvm": "pass_each+write_slots",
+}
+"""How engines submit, in our terms; docs/method.md has the sources."""
+
+MOST_STAMPS = 4096
+"""A query set holds so many timestamps (WebGPU specification, section 20.1)."""
+
 
 def policy(name: str, waiter: Waiter = Waiter.work_done) -> Policy:
-    """The policy `name`: submit_each, command_buffers, pass_each, one_pass, or every_K or every_K_pass_P.
+    """The policy `name`: submit_each, command_buffers, pass_each, one_pass, every_K or every_K_pass_P; or a preset.
 
-    every_16 submits after each 16 dispatches, in one pass; every_16_pass_4 with a pass around each 4 of them.
-    ValueError on any other name.
+    every_16 submits after each 16 dispatches, in one pass; every_16_pass_4 with a pass around each 4 of them. Modifiers
+    follow with a +: one_pass+created. ValueError on any other name.
     """
+    groups, *modifiers = PRESETS.get(name, name).split("+")
+    made = make(name, *_sizes(groups), waiter)
+    for modifier in modifiers:
+        if modifier not in MODIFIERS:
+            raise ValueError(f"unknown modifier '{modifier}' of policy '{name}': {', '.join(MODIFIERS)}")
+        made = msgspec.structs.replace(made, **MODIFIERS[modifier])
+    return made
+
+
+def _sizes(name: str) -> tuple[int | None, int | None, int | None]:
     if name in _GROUPS:
-        per_pass, per_buffer, per_submit = _GROUPS[name]
-        return make(name, per_pass, per_buffer, per_submit, waiter)
+        return _GROUPS[name]
     match = re.fullmatch(r"every_([1-9]\d*)(?:_pass_([1-9]\d*))?", name)
     if match is None:
-        raise ValueError(f"unknown policy '{name}': {', '.join(_GROUPS)}, every_K or every_K_pass_P")
+        known = ", ".join((*_GROUPS, *PRESETS))
+        raise ValueError(f"unknown policy '{name}': {known}, every_K or every_K_pass_P")
     k = int(match[1])
-    return make(name, int(match[2] or k), k, k, waiter)
+    return int(match[2] or k), k, k
 
 
 def make(
@@ -44,14 +92,52 @@ def make(
 
 
 def structure(policy: Policy, n: int) -> dict[str, int]:
-    """How many submits, command buffers and passes n dispatches take under `policy`: what an executor must count."""
+    """How many submits, command buffers, passes and dispatches `policy` makes of n: what an executor must count."""
     counts = {"submits": 0, "command_buffers": 0, "passes": 0, "dispatches": n}
     for submit in _parts(n, policy.dispatches_per_submit):
         counts["submits"] += 1
         for buffer in _parts(submit, policy.dispatches_per_command_buffer):
             counts["command_buffers"] += 1
             counts["passes"] += len(_parts(buffer, policy.dispatches_per_pass))
+    # a shallower depth leaves out the layers below it
+    issued = list(Depth).index(policy.depth)
+    for layer, needed in (("command_buffers", 1), ("passes", 2), ("dispatches", 4)):
+        if issued < needed:
+            counts[layer] = 0
     return counts
+
+
+def runs(policy: Policy) -> int:
+    """How often one sample runs its dispatches: a sustained one a first time untimed."""
+    return 2 if policy.lead is Lead.sustained else 1
+
+
+def conflict(program: Program, policy: Policy, n: int) -> str:
+    """Why `policy` can't run the first n dispatches of `program` without changing their result; empty where it can."""
+    parameters = {kernel.parameters for kernel in program.kernels}
+    if policy.uniforms is Uniforms.immediates and parameters != {Parameters.immediate}:
+        return "immediates reach only kernels that read immediate data"
+    if policy.uniforms is not Uniforms.immediates and Parameters.immediate in parameters:
+        return "a kernel that reads immediate data gets it by no other way"
+    if policy.uniforms not in (Uniforms.none, Uniforms.immediates) and parameters != {Parameters.uniform}:
+        return "uniforms reach only kernels that read a uniform buffer"
+    if policy.uniforms is Uniforms.write_buffer and policy.dispatches_per_submit != 1:
+        return "one buffer is written before each dispatch: in a shared submit all of them would see the last value"
+    if policy.caller is Caller.wasm and not _plain(policy):
+        return "the WebAssembly caller issues plain policies only"
+    if policy.staged and (policy.dispatches_per_submit != 1 or policy.uniforms is not Uniforms.none):
+        return "stages are those of one submit for each dispatch, without uniforms"
+    stamps = 2 * structure(policy, n)["passes"]
+    if policy.stamps is Stamps.passes and stamps > MOST_STAMPS:
+        return f"{stamps} timestamps, a query set holds {MOST_STAMPS}"
+    return ""
+
+
+def _plain(policy: Policy) -> bool:
+    groups = make(
+        policy.name, policy.dispatches_per_pass, policy.dispatches_per_command_buffer, policy.dispatches_per_submit
+    )
+    return msgspec.structs.replace(policy, caller=Caller.js, waiter=Waiter.work_done) == groups
 
 
 def _parts(n: int, size: int | None) -> list[int]:

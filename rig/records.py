@@ -195,7 +195,8 @@ class Kernel(Record, frozen=True, omit_defaults=True):
     """WGSL with an entry point `main`, and the values of its override constants.
 
     `features`: of the device, without which it does not compile. `read_only`: indices of the bindings that it declares
-    as `read`. `parameters`: where it reads the values of a dispatch.
+    as `read`. `parameters`: where it reads the values of a dispatch. `reference`: what it must compute, by its name in
+    rig.programs.reference; its own name if empty.
     """
 
     name: Name
@@ -204,6 +205,7 @@ class Kernel(Record, frozen=True, omit_defaults=True):
     features: tuple[Name, ...] = ()
     read_only: tuple[Count, ...] = ()
     parameters: Parameters = Parameters.none
+    reference: str = ""
 
 
 class Dispatch(Record, frozen=True, omit_defaults=True):

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from rig import host, plan
 from rig.config import Profile
 from rig.executors.base import Executor, ExecutorFault, Session
+from rig.experiments.base import MAIN, Arm
 from rig.launch import LaunchOver, Visit
 from rig.programs import limits
 from rig.records import Adapter, Cell, Launch, Outcome
@@ -33,7 +34,10 @@ class AdapterRefused(Exception):
 
 @dataclass
 class Runner:
-    """`accept` may raise AdapterRefused; `satisfied` tells whether the figures are precise enough."""
+    """`accept` may raise AdapterRefused; `satisfied` tells whether the figures are precise enough.
+
+    `earlier`: launches that the run already has, where it is taken up again.
+    """
 
     profile: Profile
     executor: Executor
@@ -41,45 +45,73 @@ class Runner:
     satisfied: Callable[[], bool] = lambda: False
     accept: Callable[[Adapter], None] = lambda _: None
     progress: Callable[[str], None] = lambda _: None
+    earlier: Sequence[Launch] = ()
     strikes: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        self.cells = plan.cells(self.profile, self.executor.name, self.executor.build_id, self.executor.flags)
-        self.writer.cells(cell for members in self.cells.values() for cell in members)
+        source = (self.executor.name, self.executor.build_id, self.executor.flags)
+        self.cells = {arm: plan.cells(self.profile, arm, *source) for arm in plan.arms(self.profile)}
+        self.writer.cells(cell for by_name in self.cells.values() for members in by_name.values() for cell in members)
+        self.number = 1 + max((launch.launch for launch in self.earlier), default=-1)
+        self.good = Counter(launch.arm for launch in self.earlier if launch.outcome is Outcome.ok)
+        self.failed: Counter[str] = Counter()
 
     def run(self) -> str:
-        """Launches until it is time to stop; returns why. NoResult where launch after launch fails."""
-        start = time.monotonic()
-        number = good = failed = 0
+        """Rounds of launches until it is time to stop; returns why. NoResult where launch after launch fails."""
+        start = time.monotonic() - sum(_seconds(launch) for launch in self.earlier)
+        number = 1 + max((launch.round for launch in self.earlier), default=-1)
         longest_s = 0.0
-        while True:
+        while not (why := self._done(time.monotonic() - start, longest_s)):
             began = time.monotonic()
-            launch = self._launch(number, began + plan.share_s(self.profile, began - start, good))
+            share_s = plan.share_s(self.profile, began - start, self._rounds())
+            for arm in plan.round_order(self.profile, number):
+                if self.failed[arm.name] <= STRIKES:
+                    deadline = time.monotonic() + share_s * plan.launch_share(self.profile, arm)
+                    self._count(arm, self._launch(arm, number, deadline))
             number += 1
-            good, failed = (good + 1, 0) if launch.outcome is Outcome.ok else (good, failed + 1)
             longest_s = max(longest_s, time.monotonic() - began)
-            self.progress(_told(launch))
-            if failed > STRIKES or (failed and launch.adapter is None and launch.outcome is Outcome.not_supported):
-                raise NoResult(f"{launch.outcome} ({failed} in a row): {launch.detail}")
-            look_reached = self.profile.precision is not None and good in self.profile.launches.looks
-            spent_s = time.monotonic() - start
-            why = plan.stop_because(self.profile, spent_s, good, longest_s, look_reached and self.satisfied())
-            if why:
-                return why
+        return why
 
-    def _launch(self, number: int, deadline: float) -> Launch:
+    def _rounds(self) -> int:
+        """Good launches that every arm has that can be launched."""
+        return min(self.good[arm.name] for arm in self.cells if self.failed[arm.name] <= STRIKES)
+
+    def _done(self, spent_s: float, longest_s: float) -> str:
+        rounds = self._rounds()
+        look_reached = self.profile.precision is not None and rounds in self.profile.launches.looks
+        return plan.stop_because(self.profile, spent_s, rounds, longest_s, look_reached and self.satisfied())
+
+    def _count(self, arm: Arm, launch: Launch) -> None:
+        self.progress(_told(launch))
+        if launch.outcome is Outcome.ok:
+            self.good[arm.name] += 1
+            self.failed[arm.name] = 0
+            return
+        self.failed[arm.name] += 1
+        hopeless = launch.adapter is None and launch.outcome is Outcome.not_supported
+        if hopeless:
+            self.failed[arm.name] = STRIKES + 1
+        if self.failed[arm.name] > STRIKES and (arm == MAIN or MAIN not in self.cells):
+            # of an arm with flags of its own the run goes on without it
+            times = "" if hopeless else f" ({self.failed[arm.name]} in a row)"
+            raise NoResult(f"{launch.outcome}{times}: {launch.detail}")
+
+    def _launch(self, arm: Arm, round_: int, deadline: float) -> Launch:
+        number, cells = self.number, self.cells[arm]
+        self.number += 1
         before, began = host.state(), now()
         visit: Visit | None = None
         session: Session | None = None
         outcome, detail = Outcome.ok, ""
         refused: AdapterRefused | None = None
-        programs = {cell.program.name: cell.program for cells in self.cells.values() for cell in cells}
+        programs = {cell.program.name: cell.program for members in cells.values() for cell in members}
         try:
-            session = self.executor.launch(limits.needed(programs.values()))
+            session = self.executor.launch(limits.needed(programs.values()), arm.flags)
             self.accept(session.adapter)
-            visit = Visit(number, session, self.cells, self.writer.sample)
+            visit = Visit(number, session, cells, self.writer.sample)
+            visit.prove(arm.validates)
             visit.open(skip=self._struck_out)
-            visit.run(plan.blocks(self.profile, self.cells, number), deadline)
+            visit.run(plan.blocks(self.profile, cells, number), deadline)
             visit.close()
             visit.vouch()
         except ExecutorFault as fault:
@@ -96,6 +128,8 @@ class Runner:
         launch = Launch(
             launch=number,
             executor=self.executor.name,
+            arm=arm.name,
+            round=round_,
             build=session.build if session else None,
             adapter=session.adapter if session else None,
             clock=session.clock if session else None,
@@ -122,8 +156,17 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def _seconds(launch: Launch) -> float:
+    began, ended = (datetime.fromisoformat(text) for text in (launch.began, launch.ended))
+    return (ended - began).total_seconds()
+
+
 def _told(launch: Launch) -> str:
     if launch.outcome is not Outcome.ok:
-        return f"launch {launch.launch}: {launch.outcome}, {launch.detail.splitlines()[0]}"
+        return f"launch {launch.launch}{_arm(launch)}: {launch.outcome}, {launch.detail.splitlines()[0]}"
     adapter = launch.adapter.label if launch.adapter else ""
-    return f"launch {launch.launch}: {launch.blocks} blocks on {adapter}"
+    return f"launch {launch.launch}{_arm(launch)}: {launch.blocks} blocks on {adapter}"
+
+
+def _arm(launch: Launch) -> str:
+    return f", {launch.arm}" if launch.arm else ""

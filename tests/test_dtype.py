@@ -15,7 +15,7 @@ I32 = increment_chain(64, Dtype.i32).name
 
 
 def summary(run_it: RunIt, factor: float, noise: float = 0.003, planted: float = 1.0) -> Summary:
-    options = {"blocks": 3, "counts": [200, 400, 700, 1000]}
+    options = {"blocks": 3, "counts": {"one_pass": [200, 400, 700, 1000]}}
     profile = small_profile(experiments=["dtype"], dtype=options, single_op={}, sequential={}, launches={"looks": [5]})
     model = Model(noise=noise, factor={I32: factor, PLANTED: planted})
     _, _, run = run_it(ScriptedExecutor(model=model), profile)
@@ -23,7 +23,7 @@ def summary(run_it: RunIt, factor: float, noise: float = 0.003, planted: float =
 
 
 def ratio(found: Summary, dtype: str) -> Metric:
-    key = f"dtype.ratio_to_f32{{dtype={dtype},policy=one_pass}}"
+    key = f"dtype.ratio_to_f32{{dtype={dtype},held=elements,policy=one_pass}}"
     return next(m for m in found.metrics if m.key == key)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ COSTS = {"submit_each": 40.0, "every_16": 10.0, "one_pass": 8.0}
 
 
 def figures(run_it: RunIt, **executor: object) -> dict[str, Metric]:
-    policy = {"blocks": 3, "policies": list(COSTS), "counts": [100, 200, 400, 800]}
+    policy = {"blocks": 3, "policies": list(COSTS), "busy": ["submit_each"], "counts": [100, 200, 400, 800]}
     profile = small_profile(experiments=["policy"], policy=policy, single_op={}, sequential={})
     model = Model(per_dispatch_us=COSTS, noise=0.005)
     _, _, run = run_it(ScriptedExecutor(model=model, **executor), profile)  # type: ignore[arg-type]
@@ -77,14 +78,24 @@ def test_claim_c10_follows_its_interval(metric: Metric | None, outcome: VerdictO
 
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="this kernel does not tell CPU time by thread")
 def test_cpu_time_of_a_busy_process_grows_and_that_of_its_main_thread_is_told_apart() -> None:
-    before = cpu.spent_us([("self", os.getpid())])
+    before = cpu.spent([("self", os.getpid())])
     total = sum(i * i for i in range(2_000_000))
-    used = cpu.between(before, cpu.spent_us([("self", os.getpid())]))
+    used = cpu.between(before, cpu.spent([("self", os.getpid())]))
     assert total
     assert used is not None
-    assert used["self_main"] > 10_000
+    assert used.cpu_us["self_main"] > 10_000
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="this kernel does not tell CPU time by thread")
+def test_context_switches_are_counted_by_thread() -> None:
+    before = cpu.spent([("self", os.getpid())])
+    for _ in range(50):
+        time.sleep(0.001)
+    used = cpu.between(before, cpu.spent([("self", os.getpid())]))
+    assert used is not None
+    assert used.switches["self_main"] >= 40
 
 
 def test_cpu_time_of_a_process_that_is_not_there_is_not_told() -> None:
-    assert cpu.spent_us([("gone", 2**22 + 1)]) is None
-    assert cpu.between(None, {"x": 1.0}) is None
+    assert cpu.spent([("gone", 2**22 + 1)]) is None
+    assert cpu.between(None, cpu.Spent({"x": 1.0}, {"x": 1.0})) is None

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from rig import assets
-from rig.programs import fill, limits, reference
+from rig.programs import fill, limits, micro, reference
 from rig.programs.micro import increment_chain
-from rig.records import Buffer, Dtype, HashFill
+from rig.records import Buffer, Dtype, HashFill, Parameters
 
 
 def test_every_kernel_has_a_reference() -> None:
@@ -18,7 +18,7 @@ def test_every_kernel_has_a_reference() -> None:
 def test_every_kernel_states_its_contract() -> None:
     for name in assets.kernels():
         header = assets.wgsl(name).split("\n\n")[0] + assets.wgsl(name)
-        for word in ("bindings", "constants", "workgroup size", "reference"):
+        for word in ("bindings", "workgroup size", "reference"):
             assert word in header, f"{name} does not state its {word}"
 
 
@@ -56,10 +56,44 @@ def test_a_missing_output_is_no_match() -> None:
 
 def test_b16_a_program_beyond_a_limit_names_it_with_both_numbers() -> None:
     program = increment_chain(elements=64 * 65536)
-    assert limits.shortfall(program, {"maxComputeWorkgroupsPerDimension": 65535}) == (
+    assert limits.shortfall(program, {"maxComputeWorkgroupsPerDimension": 65535}, ()) == (
         "needs maxComputeWorkgroupsPerDimension 65536, the device has 65535"
     )
-    assert limits.shortfall(program, {"maxComputeWorkgroupsPerDimension": 65536}) == ""
+    assert limits.shortfall(program, {"maxComputeWorkgroupsPerDimension": 65536}, ()) == ""
+
+
+def test_b18_a_kernel_names_the_feature_that_is_missing() -> None:
+    program = increment_chain(dtype=Dtype.f16)
+    assert limits.shortfall(program, {}, ()) == "needs shader-f16, which this adapter does not have"
+    assert limits.shortfall(program, {}, ("shader-f16",)) == ""
+
+
+@pytest.mark.parametrize("dtype", list(Dtype))
+def test_the_chain_counts_in_every_type_modulo_what_the_type_holds(dtype: Dtype) -> None:
+    program = increment_chain(dtype=dtype)
+    first = fill.contents(program.buffers[0]).astype(np.int64)
+    modulus = {Dtype.f16: 1024, Dtype.u8x4: 256}.get(dtype, 2**24)
+    got = reference.run(program, 2000, 17)["data"].astype(np.int64)
+    assert np.array_equal(got, (first + 2017) % modulus)
+
+
+def test_a_dispatch_that_carries_a_value_adds_its_own() -> None:
+    program = micro.carrying(64, Parameters.uniform)
+    first = fill.contents(program.buffers[0])
+    # 1 + ... + 8, then each run begins the list again
+    assert np.array_equal(reference.run(program, 8, 2, 1)["data"], first + 36 + 3 + 1)
+
+
+def test_dispatches_without_workgroups_and_empty_kernels_change_nothing() -> None:
+    for program in (micro.zero_sized(), micro.empty_kernels()):
+        assert np.array_equal(reference.run(program, 5)["data"], fill.contents(program.buffers[0]))
+
+
+def test_independent_dispatches_take_their_buffers_in_turn() -> None:
+    program = micro.independent()
+    outputs = reference.run(program, micro.BUFFERS + 1)
+    added = [float((outputs[b.name] - fill.contents(b))[0]) for b in program.buffers]
+    assert added == [2.0] + [1.0] * (micro.BUFFERS - 1)
 
 
 def test_contents_are_whole_numbers_below_their_bound() -> None:

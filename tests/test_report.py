@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from rig import analysis, config, frames, plan
 from rig.claims import CLAIMS
+from rig.experiments.base import MAIN
 from rig.frames import Run
 from rig.records import (
     Adapter,
@@ -86,7 +87,8 @@ def some_launches(count: int) -> list[Launch]:
 
 
 def cells_of(experiments: Iterable[str], policies: Iterable[str]) -> dict[str, tuple[Cell, ...]]:
-    return plan.cells(config.resolve(a_profile(experiments, policies), "test"), "chromium", BUILD.version, BUILD.flags)
+    profile = config.resolve(a_profile(experiments, policies), "test")
+    return plan.cells(profile, MAIN, "chromium", BUILD.version, BUILD.flags)
 
 
 def a_profile(experiments: Iterable[str], policies: Iterable[str]) -> dict[str, object]:

@@ -35,6 +35,16 @@ def flags(asked: AdapterAsked, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
     return QUIET + wanted + extra
 
 
+DAWN = "--enable-dawn-features="
+
+
+def merged(given: tuple[str, ...]) -> tuple[str, ...]:
+    """The same flags with Dawn's toggles in one: of several switches of a name Chromium would keep the last alone."""
+    toggles = [flag.removeprefix(DAWN) for flag in given if flag.startswith(DAWN)]
+    rest = tuple(flag for flag in given if not flag.startswith(DAWN))
+    return (*rest, DAWN + ",".join(toggles)) if toggles else rest
+
+
 def sandbox() -> tuple[bool, str]:
     """Whether the browser can be started in its sandbox, and why (or why not)."""
     if not sys.platform.startswith("linux"):

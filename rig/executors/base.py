@@ -20,14 +20,17 @@ class ExecutorFault(Exception):
 class Timing(Record, frozen=True):
     """One timed execution: microseconds by the page's clock, raw GPU timestamps, and what was counted while issuing.
 
-    `cpu_us`: CPU time by process and thread class, of the whole call, where the system tells.
+    `stamps_ns`: begin and end of all passes together, or of each in turn. `cpu_us`, `switches`: CPU time and context
+    switches by process and thread class, of the whole call, where the system tells. `calls_us`: of a staged policy.
     """
 
     wall_us: float
     encode_us: float
-    stamps_ns: tuple[str, str] | None
+    stamps_ns: tuple[str, ...] | None
     issued: dict[str, int]
     cpu_us: dict[str, float] | None = None
+    switches: dict[str, float] | None = None
+    calls_us: dict[str, float] | None = None
 
 
 class Session(Protocol):
@@ -52,6 +55,9 @@ class Session(Protocol):
     def time(self, program: Program, policy: Policy, n: int) -> Timing:
         """Runs the first n dispatches of a loaded program under `policy`, once, and times it."""
 
+    def validates(self) -> bool:
+        """Whether the device says so when it is used wrongly: with its validation switched off it does not."""
+
     def close(self) -> None:
         """Ends the process, by force if need be. Never raises."""
 
@@ -66,7 +72,7 @@ class Executor(Protocol):
     @property
     def flags(self) -> tuple[str, ...]: ...
 
-    def launch(self, limits: dict[str, int]) -> Session:
+    def launch(self, limits: dict[str, int], extra_flags: tuple[str, ...] = ()) -> Session:
         """Starts a fresh process whose device has at least `limits`, as far as the adapter goes."""
 
     def close(self) -> None: ...

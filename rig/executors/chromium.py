@@ -25,7 +25,7 @@ from rig.browsers import flags as browser_flags
 from rig.browsers.find import Browser, identify
 from rig.executors.base import ExecutorFault, Timing
 from rig.programs.fill import NUMPY, Array
-from rig.records import Adapter, Build, Clock, Outcome, Policy, Program, Record, encode
+from rig.records import Adapter, Build, Clock, Dtype, Outcome, Policy, Program, Record, encode
 
 T = TypeVar("T")
 
@@ -36,6 +36,9 @@ CLOSE_LIMIT_S = 5.0
 
 WORKERS = ("renderer", "gpu")
 """The processes whose CPU time is measured: the page's, and the one that drives the GPU."""
+
+FEATURES = ("timestamp-query", "shader-f16")
+"""Asked of every device, where the adapter has them."""
 
 _SOFTWARE_MARKS = ("swiftshader", "llvmpipe", "lavapipe", "basic render")
 
@@ -78,8 +81,14 @@ class Opened(Record, frozen=True):
 
 
 class Outputs(Record, frozen=True):
+    """`values` of 16-bit floats are their bits."""
+
     issued: int
     values: dict[str, list[float]]
+
+
+class Validates(Record, frozen=True):
+    validates: bool
 
 
 class ChromiumExecutor:
@@ -108,9 +117,9 @@ class ChromiumExecutor:
     def flags(self) -> tuple[str, ...]:
         return self._flags
 
-    def launch(self, limits: dict[str, int]) -> ChromiumSession:
+    def launch(self, limits: dict[str, int], extra_flags: tuple[str, ...] = ()) -> ChromiumSession:
         """ExecutorFault: the browser does not start, is not the build it was, or has no WebGPU device."""
-        session = self.browse()
+        session = self.browse(extra_flags)
         try:
             session.open(limits)
         except BaseException:
@@ -118,7 +127,7 @@ class ChromiumExecutor:
             raise
         return session
 
-    def browse(self) -> ChromiumSession:
+    def browse(self, extra_flags: tuple[str, ...] = ()) -> ChromiumSession:
         """A browser with the harness page in it, before anything of WebGPU is asked for."""
         now = identify(self.browser.path) if self._changed() else self.browser
         if now.id != self.browser.id:
@@ -127,7 +136,7 @@ class ChromiumExecutor:
             self._driver = self._loop.run_until_complete(async_playwright().start())
         session = ChromiumSession(self._loop, self.browser)
         try:
-            session.start(self._driver, self._flags, self._url)
+            session.start(self._driver, browser_flags.merged((*self._flags, *extra_flags)), self._url)
         except ExecutorFault:
             session.close()
             self._stop_driver()  # it may be the one that died
@@ -211,7 +220,7 @@ class ChromiumSession:
     def open(self, limits: dict[str, int]) -> None:
         """Asks for the adapter and makes the device; sets `adapter`. ExecutorFault says what is missing, and why."""
         try:
-            opened = self._call("open", Opened, features=["timestamp-query"], limits=limits, power=None)
+            opened = self._call("open", Opened, features=FEATURES, limits=limits, power=None)
         except ExecutorFault as fault:
             raise ExecutorFault(fault.outcome, f"{fault.detail}; {self._advice()}") from None
         self.clock = msgspec.structs.replace(self.clock, has_span=opened.has_span)
@@ -242,21 +251,27 @@ class ChromiumSession:
     # --- the session interface ---
 
     def load(self, program: Program) -> None:
-        self._call("load", dict, program=program)
+        self._call("load", dict, realm=program.realm, program=program)
 
     def reset(self, program: Program) -> None:
-        self._call("reset", dict, program=program.name)
+        self._call("reset", dict, realm=program.realm, program=program.name)
 
     def outputs(self, program: Program) -> tuple[int, dict[str, Array]]:
-        reply = self._call("outputs", Outputs, program=program.name)
-        dtypes = {buffer.name: NUMPY[buffer.dtype] for buffer in program.buffers}
-        return reply.issued, {name: np.asarray(values, dtype=dtypes[name]) for name, values in reply.values.items()}
+        reply = self._call("outputs", Outputs, realm=program.realm, program=program.name)
+        dtypes = {buffer.name: buffer.dtype for buffer in program.buffers}
+        return reply.issued, {name: _array(values, dtypes[name]) for name, values in reply.values.items()}
 
     def time(self, program: Program, policy: Policy, n: int) -> Timing:
         request = {"program": program.name, "policy": policy, "n": n, "limit_ms": GPU_LIMIT_S * 1000}
-        before = cpu.spent_us(self._workers)
-        timing = self._call("time", Timing, **request)
-        return msgspec.structs.replace(timing, cpu_us=cpu.between(before, cpu.spent_us(self._workers)))
+        before = cpu.spent(self._workers)
+        timing = self._call("time", Timing, realm=program.realm, **request)
+        used = cpu.between(before, cpu.spent(self._workers))
+        if used is None:
+            return timing
+        return msgspec.structs.replace(timing, cpu_us=dict(used.cpu_us), switches=dict(used.switches))
+
+    def validates(self) -> bool:
+        return self._call("validates", Validates).validates
 
     # --- one call ---
 
@@ -335,6 +350,12 @@ def adapter_record(got: PageAdapter, renderer: str, driver: str) -> Adapter:
         enabled_features=got.enabled,
         granted_limits=got.granted,
     )
+
+
+def _array(values: list[float], dtype: Dtype) -> Array:
+    if dtype is Dtype.f16:
+        return np.asarray(values, dtype=np.uint16).view(np.float16)
+    return np.asarray(values, dtype=NUMPY[dtype])
 
 
 def _first_line(error: PlaywrightError) -> str:

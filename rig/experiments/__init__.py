@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from rig.experiments import dtype, policy, sequential, single_op, wait
+from rig.experiments import anatomy, dtype, modifier, noop, policy, sequential, single_op, validation, wait
 from rig.experiments.base import Experiment
 
 REGISTRY: dict[str, Experiment] = {
-    e.id: e for e in (single_op.EXPERIMENT, sequential.EXPERIMENT, policy.EXPERIMENT, dtype.EXPERIMENT, wait.EXPERIMENT)
+    module.EXPERIMENT.id: module.EXPERIMENT
+    for module in (single_op, sequential, policy, modifier, dtype, anatomy, wait, validation, noop)
 }

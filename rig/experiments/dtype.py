@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import msgspec
-import pandas as pd
 
 from rig import figures, stats
-from rig.experiments.base import CountLadder, Experiment, LadderOptions, Point, PolicyNames, check_ladder
+from rig.experiments.base import CountLadder, Experiment, Options, Point, check_counts
 from rig.frames import Run
 from rig.ladder import Ladder, pair, ratio
 from rig.policies import policy
 from rig.programs.micro import increment_chain
-from rig.records import Dtype, Metric, MetricOutcome, Positive, Program, Verdict, VerdictOutcome
+from rig.records import Dtype, Metric, MetricOutcome, Name, Positive, Program, Verdict, VerdictOutcome
 
 ID = "dtype"
 BASE = Dtype.f32
@@ -25,75 +25,101 @@ PLANTED_TENTHS = 11
 """The planted difference: each ten of its dispatches are eleven, so it costs 10 % more on any adapter."""
 
 
-class DtypeOptions(LadderOptions, frozen=True, kw_only=True):
-    """`counts`: multiples of ten, above the knee of a polled wait."""
+ELEMENTS, BYTES = "elements", "bytes"
+"""What two types have in common: as many numbers, or as many bytes."""
+
+
+class DtypeOptions(Options, frozen=True, kw_only=True):
+    """`counts`, by policy: multiples of ten, above the knee of a polled wait. `elements`: numbers; a multiple of four.
+
+    In one pass the GPU's time is compared, in submit_each what the host does for a dispatch.
+    """
 
     blocks: Positive = 6
-    counts: CountLadder = (200, 400, 700, 1000)
-    policies: PolicyNames = ("one_pass",)
+    elements: Positive = 64
+    counts: dict[Name, CountLadder] = msgspec.field(
+        default_factory=lambda: {"one_pass": (200, 400, 700, 1000), "submit_each": (100, 200, 300, 400)}
+    )
+
+
+@dataclass(frozen=True)
+class Series:
+    """One type with one thing held constant, and the program that it is measured with."""
+
+    label: str
+    held: str
+    program: Program
+    tenths: int = 10
+
+    def stretched(self, n: int) -> int:
+        """The count it is run with, for one that stands for n."""
+        return n * self.tenths // 10
+
+
+def series(elements: int) -> list[Series]:
+    """Every type with as many elements as f32 has, those of other width with as many bytes too, and the planted one."""
+    every = [Series(str(dtype), ELEMENTS, increment_chain(elements, dtype)) for dtype in Dtype]
+    every += [
+        Series(str(dtype), BYTES, increment_chain(elements * BASE.size_bytes // dtype.size_bytes, dtype))
+        for dtype in Dtype
+        if dtype.size_bytes != BASE.size_bytes
+    ]
+    slower = msgspec.structs.replace(increment_chain(elements, BASE), name=PLANTED)
+    return [*every, Series(PLANTED, ELEMENTS, slower, PLANTED_TENTHS)]
 
 
 def cells(options: DtypeOptions) -> list[Point]:
-    """Every type, and the planted difference, at every count. ValueError as check_ladder, or a count is no ten."""
-    check_ladder(options)
-    if any(n % 10 for n in options.counts):
-        raise ValueError(f"counts: {list(options.counts)} are not multiples of ten")
+    """Every series at every count. ValueError where counts do not rise, are no tens, or elements do not fill words."""
+    if options.elements % 4:
+        raise ValueError(f"elements: {options.elements} is not a multiple of four")
     points = []
-    for name in options.policies:
-        for dtype in Dtype:
-            points += [Point(increment_chain(options.elements, dtype), policy(name), n) for n in options.counts]
-        points += [Point(planted(options), policy(name), n * PLANTED_TENTHS // 10) for n in options.counts]
+    for name, counts in options.counts.items():
+        check_counts(f"counts.{name}", counts)
+        if any(n % 10 for n in counts):
+            raise ValueError(f"counts.{name}: {list(counts)} are not multiples of ten")
+        points += [Point(s.program, policy(name), s.stretched(n)) for s in series(options.elements) for n in counts]
     return points
-
-
-def planted(options: DtypeOptions) -> Program:
-    """The f32 program under another name; what is planted is the count it is run with."""
-    return msgspec.structs.replace(increment_chain(options.elements, BASE), name=PLANTED)
 
 
 def compute(run: Run, options: DtypeOptions) -> list[Metric]:
     """Each type's slope by the primary clock, and its ratio to that of f32; likewise the planted one's."""
-    return [metric for name in options.policies for metric in _of(run, options, name)]
+    return [metric for name in options.counts for metric in _of(run, options, name)]
 
 
 def _of(run: Run, options: DtypeOptions, name: str) -> list[Metric]:
     found: list[Metric] = []
-    ladders: dict[str, Ladder] = {}
-    for label, rows in _series(run, options, name).items():
-        good = rows[(rows["void"] == "") & (rows["block"] > 0)]
-        variant: figures.Variant = {"dtype": label, "policy": name}
+    ladders: dict[tuple[str, str], Ladder] = {}
+    for one in series(options.elements):
+        rows = run.rows(ID, policy=name, program=one.program.name)
+        rows = rows.assign(n=rows["n"] * 10 // one.tenths)
+        good = run.counted(rows)
+        variant: figures.Variant = {"dtype": one.label, "held": one.held, "policy": name}
         if good["n"].nunique() < stats.LEAST_COUNTS:
             found.append(figures.missing(ID, "dtype.per_dispatch_us", variant, "us", *figures.why_none(run, rows, ID)))
             continue
-        ladders[label], _, _ = pair(ID, variant, good)
-        found.append(ladders[label].per_dispatch())
-    base = ladders.get(str(BASE))
+        ladder, _, _ = pair(ID, variant, good)
+        ladders[one.label, one.held] = ladder
+        found.append(ladder.per_dispatch())
+    base = ladders.get((str(BASE), ELEMENTS))
     if base is not None:
         found += [
-            ratio("dtype.ratio_to_f32", {"dtype": label, "policy": name}, own, base)
-            for label, own in ladders.items()
+            ratio("dtype.ratio_to_f32", {"dtype": label, "held": held, "policy": name}, own, base)
+            for (label, held), own in ladders.items()
             if own is not base
         ]
     return found
 
 
-def _series(run: Run, options: DtypeOptions, name: str) -> dict[str, pd.DataFrame]:
-    """All samples of each type and of the planted difference, whose counts are taken back to what they stand for."""
-    rows = run.samples[(run.samples["experiment"] == ID) & (run.samples["policy"] == name)]
-    series = {str(dtype): rows[rows["program"] == increment_chain(options.elements, dtype).name] for dtype in Dtype}
-    slower = rows[rows["program"] == PLANTED]
-    return {**series, PLANTED: slower.assign(n=slower["n"] * 10 // PLANTED_TENTHS)}
-
-
 def verdicts(metrics: Sequence[Metric]) -> list[Verdict]:
     """C3, from the ratios in one pass, where nothing but the dispatches is in the slope."""
-    ratios = {
-        str(m.variant["dtype"]): m
-        for m in metrics
-        if m.metric == "dtype.ratio_to_f32" and m.variant["policy"] == "one_pass"
-    }
+    ratios = {_label(m): m for m in metrics if m.metric == "dtype.ratio_to_f32" and m.variant["policy"] == "one_pass"}
     slower = ratios.pop(PLANTED, None)
     return [claim_same(ratios, slower)]
+
+
+def _label(metric: Metric) -> str:
+    held = metric.variant["held"]
+    return str(metric.variant["dtype"]) + ("" if held == ELEMENTS else f" with as many {held}")
 
 
 def claim_same(ratios: dict[str, Metric], slower: Metric | None) -> Verdict:
@@ -115,8 +141,13 @@ def claim_same(ratios: dict[str, Metric], slower: Metric | None) -> Verdict:
         outcome = VerdictOutcome.does_not_hold
     elif all(_settled(m) and _inside(m) for m in known.values()):
         outcome = VerdictOutcome.holds
-    statement = f"{told}, in one pass; a planted 10 % was seen as {_ends(slower)}; f16 was not measured"
+    statement = f"{told}, in one pass; a planted 10 % was seen as {_ends(slower)}{_absent(ratios)}"
     return Verdict(claim="C3", outcome=outcome, statement=statement, evidence=evidence)
+
+
+def _absent(ratios: dict[str, Metric]) -> str:
+    absent = [str(dtype) for dtype in Dtype if dtype is not BASE and str(dtype) not in ratios]
+    return f"; {' and '.join(absent)} could not be measured" if absent else ""
 
 
 def _settled(metric: Metric) -> bool:
@@ -137,7 +168,7 @@ def _ends(metric: Metric) -> str:
 
 EXPERIMENT = Experiment(
     id=ID,
-    line="the same kernel on f32, i32 and u32, with a planted difference of 10 % beside them",
+    line="the same kernel on f32, f16, i32, u32 and packed bytes, with a planted difference of 10 % beside them",
     options=DtypeOptions,
     cells=cells,
     figures=compute,

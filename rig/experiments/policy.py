@@ -4,51 +4,68 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
+import msgspec
 import pandas as pd
 
 from rig import figures, stats
-from rig.experiments.base import CountLadder, Experiment, LadderOptions, PolicyNames, ladder_cells
+from rig.experiments.base import CountLadder, Experiment, LadderOptions, Point, PolicyNames, ladder_cells, point
 from rig.frames import Run
-from rig.ladder import Ladder, back_pressure, pair, ratio
-from rig.records import Metric, MetricOutcome, Positive, Verdict, VerdictOutcome
+from rig.ladder import Ladder, back_pressure, pair, ratio, slopes
+from rig.policies import PRESETS
+from rig.records import Metric, MetricOutcome, Name, Positive, Verdict, VerdictOutcome
 
 ID = "policy"
 BASE = "submit_each"
 """The policy that the others are compared with."""
 
 
+SATURATED = 0.8
+"""From this share of the cores on, more of anything would only wait."""
+
+STAGES = {"caller": "encode", "gpu_process": "gpu_main", "gpu": "busy"}
+"""What may bind: the caller that encodes, the GPU process's main thread, the GPU itself (or what computes for it)."""
+
+
 class PolicyOptions(LadderOptions, frozen=True, kw_only=True):
-    """`policies`: by name, see rig.policies; `counts`: a short ladder, above the knee of a polled wait."""
+    """`policies`: by name, see rig.policies; `counts`: a short ladder, above the knee of a polled wait.
+
+    `busy`: policies of which the GPU's busy time is measured too, in samples of their own that stamp every pass.
+    """
 
     blocks: Positive = 6
     counts: CountLadder = (100, 300, 600, 1000)
     policies: PolicyNames = (
-        *(
-            "submit_each",
-            "command_buffers",
-            "pass_each",
-            "every_4",
-            "every_16",
-            "every_64",
-            "every_64_pass_1",
-            "one_pass",
-        ),
+        *("submit_each", "command_buffers", "pass_each", "every_4", "every_16", "every_32", "every_64"),
+        *("every_64_pass_1", "one_pass", *PRESETS),
     )
+    busy: tuple[Name, ...] = ("submit_each", "pass_each", "every_16")
+
+
+def cells(options: PolicyOptions) -> list[Point]:
+    """Every policy at every count, and the stamped ones. ValueError as ladder_cells."""
+    stamped = [point(f"{name}+busy", n, options.elements) for name in options.busy for n in options.counts]
+    return [*ladder_cells(options), *stamped]
 
 
 def compute(run: Run, options: PolicyOptions) -> list[Metric]:
-    """Of each policy: slopes by span and wall, encoding and CPU time a dispatch, and its gain over one submit each."""
+    """Of each policy: slopes by span and wall, what each stage takes of a dispatch and which one binds, the CPU that
+    all of it uses, and its gain over one submit each.
+    """
     primary: dict[str, Ladder] = {}
     found: list[Metric] = []
     for name in options.policies:
-        good = run.good(ID).query("policy == @name")
+        rows = run.rows(ID, policy=name)
+        good = run.counted(rows)
         if good["n"].nunique() < stats.LEAST_COUNTS:
-            found += _nothing(run, name)
+            found += _nothing(run, name, rows)
             continue
         primary[name], by_span, by_wall = pair(ID, {"policy": name}, good)
         found += [by_span.per_dispatch(), by_wall.per_dispatch()]
-        found += [_encode(name, good), *_cpu(name, good), *back_pressure(ID, name, good)]
+        stages = {"encode": slopes(good, good["encode_us"], "median"), **_busy(run, options, name, good)}
+        found += [_mean("encode_us", {"policy": name}, stages["encode"], len(good))]
+        found += [_mean("busy_us", {"policy": name}, stages["busy"], len(good))] if "busy" in stages else []
+        found += [*_threads(run, name, good, by_wall, stages), *_binding(name, by_wall, stages, len(good))]
+        found += [*_stamping(run, options, name, good), *back_pressure(ID, name, good)]
     if BASE in primary:
         found += [
             ratio("policy.gain", {"policy": name}, primary[BASE], own) for name, own in primary.items() if name != BASE
@@ -56,8 +73,7 @@ def compute(run: Run, options: PolicyOptions) -> list[Metric]:
     return found
 
 
-def _nothing(run: Run, name: str) -> list[Metric]:
-    rows = run.samples[(run.samples["experiment"] == ID) & (run.samples["policy"] == name)]
+def _nothing(run: Run, name: str, rows: pd.DataFrame) -> list[Metric]:
     reason, outcome = figures.why_none(run, rows, ID)
     return [
         figures.missing(ID, f"policy.{metric}", {"policy": name}, "us", reason, outcome)
@@ -65,47 +81,76 @@ def _nothing(run: Run, name: str) -> list[Metric]:
     ]
 
 
-def _encode(name: str, good: pd.DataFrame) -> Metric:
-    """Time that the caller spends encoding, a dispatch: slope through the median at each count, since stalls come in
-    bursts and are not the caller's own work. Arithmetic mean: in one pass it may be lost in the scatter.
+def _mean(metric: str, variant: figures.Variant, values: pd.Series[float], samples: int, unit: str = "us") -> Metric:
+    """Arithmetic mean over launches: in one pass, encoding or a thread's time may be lost in the scatter."""
+    return figures.over_launches(ID, f"policy.{metric}", variant, unit, values, samples, interval=stats.mean_interval)
+
+
+def _busy(run: Run, options: PolicyOptions, name: str, good: pd.DataFrame) -> dict[str, pd.Series[float]]:
+    """The GPU's busy time a dispatch, by launch: from samples of their own, or of a single pass from any."""
+    rows = run.counted(run.rows(ID, policy=f"{name}+busy")) if name in options.busy else good
+    rows = rows.dropna(subset=["busy_us"])
+    return {"busy": slopes(rows, rows["busy_us"], "mean")} if rows["n"].nunique() >= stats.LEAST_COUNTS else {}
+
+
+def _stamping(run: Run, options: PolicyOptions, name: str, good: pd.DataFrame) -> list[Metric]:
+    """What stamping every pass adds to the wall: the observer's own effect."""
+    stamped = run.counted(run.rows(ID, policy=f"{name}+busy"))
+    if name not in options.busy or stamped["n"].nunique() < stats.LEAST_COUNTS:
+        return []
+    added = slopes(stamped, stamped["wall_us"], "mean") - slopes(good, good["wall_us"], "mean")
+    return [_mean("stamping_us", {"policy": name}, added.dropna(), len(stamped))]
+
+
+def _threads(
+    run: Run, name: str, good: pd.DataFrame, by_wall: Ladder, stages: dict[str, pd.Series[float]]
+) -> list[Metric]:
+    """CPU time and context switches a dispatch, in all and by class; slopes, so that what each call into the page costs
+    drops out. And the share of the host's cores that they use while they last. Adds the GPU process's main thread to
+    `stages`.
     """
-    slopes = _slopes(good, good["encode_us"], "median")
-    return figures.over_launches(
-        *(ID, "policy.encode_us", {"policy": name}, "us", slopes, len(good)), interval=stats.mean_interval
-    )
-
-
-def _cpu(name: str, good: pd.DataFrame) -> list[Metric]:
-    """CPU time a dispatch, in all and by class. Slopes: what the call into the page costs each time drops out."""
     measured = good.dropna(subset=["cpu_us"])
     if measured.empty:
-        reason = "the kernel does not tell CPU time by thread"
-        return [
-            figures.missing(
-                ID, "policy.cpu_us", {"policy": name, "thread": "all"}, "us", reason, MetricOutcome.not_supported
-            )
-        ]
-    classes = pd.DataFrame(measured["cpu_us"].tolist(), index=measured.index).fillna(0.0)
-    classes.insert(0, "all", classes.sum(axis=1))
+        reason, variant = "the kernel does not tell CPU time by thread", {"policy": name, "thread": "all"}
+        return [figures.missing(ID, "policy.cpu_us", variant, "us", reason, MetricOutcome.not_supported)]
+    found: list[Metric] = []
+    for column, metric, unit in (("cpu_us", "cpu_us", "us"), ("switches", "switches", "switches")):
+        present = measured.dropna(subset=[column])
+        classes = pd.DataFrame(present[column].tolist(), index=present.index).fillna(0.0)
+        classes.insert(0, "all", classes.sum(axis=1))
+        for thread in classes.columns:
+            own = slopes(present, classes[thread], "mean")
+            found.append(_mean(metric, {"policy": name, "thread": str(thread)}, own, len(present), unit))
+            if column == "cpu_us" and thread in ("all", "gpu_main"):
+                stages[str(thread)] = own
+    share = (stages.pop("all") / by_wall.slopes() / run.manifest.host.cores).dropna()
+    cores = _mean("cores_share", {"policy": name}, share, len(measured), "fraction")
+    saturated = cores.value is not None and cores.value >= SATURATED
     return [
-        figures.over_launches(
-            *(ID, "policy.cpu_us", {"policy": name, "thread": str(thread)}, "us"),
-            _slopes(measured, classes[thread], "mean"),
-            len(measured),
-            interval=stats.mean_interval,
-        )
-        for thread in classes.columns
+        *found,
+        cores,
+        *([msgspec.structs.replace(cores, metric="policy.cpu_saturated")] if saturated else []),
     ]
 
 
-def _slopes(rows: pd.DataFrame, times_us: pd.Series[float], center: str) -> pd.Series[float]:
-    """Slope over all counts, by launch."""
-    table = times_us.groupby([rows["launch"], rows["n"]]).agg(center).unstack("n").dropna()
-    n = table.columns.to_numpy(dtype=np.float64)
-    # a class that did nothing has no line
-    positive = table.clip(lower=1e-3)
-    slopes = [stats.line(n, row.to_numpy(dtype=np.float64)).slope for _, row in positive.iterrows()]
-    return pd.Series(slopes, index=table.index, dtype=float)
+def _binding(name: str, by_wall: Ladder, stages: dict[str, pd.Series[float]], samples: int) -> list[Metric]:
+    """Each stage's time over the wall's, both a dispatch, and once more the largest: the stage that binds. Unresolved
+    where the next largest can't be told from it.
+    """
+    wall = by_wall.slopes()
+    shares = {stage: (stages[of] / wall).dropna() for stage, of in STAGES.items() if of in stages}
+    told = [_mean("stage_share", {"policy": name, "stage": s}, v, samples, "fraction") for s, v in shares.items()]
+    known = sorted((m for m in told if m.value is not None), key=lambda m: m.value or 0, reverse=True)
+    if not known:
+        return told
+    doubt = by_wall.doubt
+    if len(known) > 1 and not doubt:
+        first, second = (shares[str(m.variant["stage"])] for m in known[:2])
+        apart = (first - second).dropna()
+        if len(apart) < 2 or stats.mean_interval(apart.to_list()).low <= 0:
+            doubt = f"{known[1].variant['stage']} takes as much, as far as this run can tell"
+    outcome = MetricOutcome.unresolved if doubt else MetricOutcome.ok
+    return [*told, msgspec.structs.replace(known[0], metric="policy.binding_share", outcome=outcome, reason=doubt)]
 
 
 def verdicts(metrics: Sequence[Metric]) -> list[Verdict]:
@@ -131,9 +176,9 @@ def claim_amortise(gain: Metric | None) -> Verdict:
 
 EXPERIMENT = Experiment(
     id=ID,
-    line="the same dispatches in every way of submitting them: shared submits, command buffers and passes",
+    line="the same dispatches in every way of submitting them, engines' among them; which stage binds, on which CPU?",
     options=PolicyOptions,
-    cells=ladder_cells,
+    cells=cells,
     figures=compute,
     verdicts=verdicts,
 )

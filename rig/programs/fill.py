@@ -11,7 +11,13 @@ from rig.records import Buffer, ConstantFill, Dtype
 
 Array = npt.NDArray[Any]
 
-NUMPY: dict[Dtype, type[np.generic]] = {Dtype.f32: np.float32, Dtype.i32: np.int32, Dtype.u32: np.uint32}
+NUMPY: dict[Dtype, type[np.generic]] = {
+    Dtype.f32: np.float32,
+    Dtype.f16: np.float16,
+    Dtype.i32: np.int32,
+    Dtype.u32: np.uint32,
+    Dtype.u8x4: np.uint8,
+}
 
 
 def hash32(x: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:

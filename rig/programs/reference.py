@@ -10,30 +10,59 @@ from rig.programs.fill import Array, contents
 from rig.records import Program
 
 Constants = Mapping[str, float]
-KernelReference = Callable[[list[Array], Constants], None]
+Values = tuple[float, ...]
+KernelReference = Callable[[list[Array], Constants, Values], None]
 
 
-def increment(buffers: list[Array], constants: Constants) -> None:
-    """wgsl/increment_*.wgsl: data += STEP, in place, in the type of data."""
+def increment(buffers: list[Array], constants: Constants, values: Values) -> None:  # noqa: ARG001
+    """wgsl/increment_{f32,i32,u32,u8x4}.wgsl: data += STEP, in place, in the type of data."""
     (data,) = buffers
     data += data.dtype.type(constants.get("STEP", 1))
 
 
+def increment_f16(buffers: list[Array], constants: Constants, values: Values) -> None:
+    """wgsl/increment_f16.wgsl: as increment, modulo 1024."""
+    increment(buffers, constants, values)
+    (data,) = buffers
+    data[data >= 1024] -= data.dtype.type(1024)
+
+
+def increment_by_value(buffers: list[Array], constants: Constants, values: Values) -> None:  # noqa: ARG001
+    """wgsl/increment_{uniform,immediate}_f32.wgsl: data += the dispatch's first value, in place."""
+    (data,) = buffers
+    data += data.dtype.type(values[0])
+
+
+def empty(buffers: list[Array], constants: Constants, values: Values) -> None:
+    """wgsl/empty.wgsl: nothing."""
+
+
 KERNELS: dict[str, KernelReference] = {
     "increment_f32": increment,
+    "increment_f16": increment_f16,
     "increment_i32": increment,
     "increment_u32": increment,
+    "increment_u8x4": increment,
+    "increment_uniform_f32": increment_by_value,
+    "increment_immediate_f32": increment_by_value,
+    "empty": empty,
 }
-"""Reference of each kernel in wgsl/, by its name: changes the bound arrays in place, in binding order."""
+"""Reference of each kernel, by its name: changes the bound arrays in place, in binding order."""
 
 
-def run(program: Program, n: int) -> dict[str, Array]:
-    """Outputs after the first n dispatches, from first contents. KeyError: a kernel without a reference."""
+def run(program: Program, *counts: int) -> dict[str, Array]:
+    """Outputs after the first n dispatches, for each n of `counts` in turn, from first contents.
+
+    Each n begins the program's list again. KeyError: a kernel without a reference.
+    """
     arrays = {buffer.name: contents(buffer) for buffer in program.buffers}
-    constants = {kernel.name: kernel.constants for kernel in program.kernels}
-    for i in range(n):
+    kernels = {kernel.name: kernel for kernel in program.kernels}
+    for i in (i for n in counts for i in range(n)):
         dispatch = program.dispatches[i % len(program.dispatches)]
-        KERNELS[dispatch.kernel]([arrays[name] for name in dispatch.bindings], constants[dispatch.kernel])
+        if 0 not in dispatch.workgroups:
+            kernel = kernels[dispatch.kernel]
+            bound = [arrays[name] for name in dispatch.bindings]
+            KERNELS[kernel.reference or kernel.name](bound, kernel.constants, dispatch.values)
     return {name: arrays[name] for name in program.outputs}
 
 

@@ -128,13 +128,17 @@ def _launches(metric: Metric) -> str:
 
 
 def adapters(run: Run) -> list[Adapter]:
-    """The different adapters that the launches gave, in the order of their first launch."""
-    return _distinct(launch.adapter for launch in run.launches)
+    """The different adapters that the launches gave, in the order of their first launch.
+
+    What a launch asked of its device depends on what it runs, and makes no other adapter of it.
+    """
+    given = (launch.adapter for launch in run.launches)
+    return _distinct(adapter and msgspec.structs.replace(adapter, granted_limits={}) for adapter in given)
 
 
 def builds(run: Run) -> list[Build]:
-    """The different builds that were launched."""
-    return _distinct(launch.build for launch in run.launches)
+    """The different builds that were launched; an arm has flags of its own, so only those of the first one."""
+    return _distinct(launch.build for launch in run.launches if launch.arm == min(one.arm for one in run.launches))
 
 
 def _distinct(records: Iterable[T | None]) -> list[T]:
