@@ -20,7 +20,7 @@ from rig.browsers import flags as browser_flags
 from rig.browsers.flags import AdapterAsked
 from rig.executors.chromium import ChromiumExecutor
 from rig.experiments import REGISTRY
-from rig.measure import Exit, measure, render
+from rig.measure import Exit, measure, render, resume
 from rig.publish import publish as publish_run
 from rig.report import findings
 
@@ -64,6 +64,12 @@ def run(
     require_hardware: Hardware = False,
     precision: Annotated[float | None, typer.Option(help="Relative half-interval demanded: exit 4 if missed.")] = None,
     flag: Flags = None,
+    program: Annotated[
+        Path | None, typer.Option(help="Run this program (JSON, see docs/programs.md) instead.", metavar="FILE")
+    ] = None,
+    resume_: Annotated[
+        Path | None, typer.Option("--resume", help="Go on with a run that ended early.", metavar="RUN")
+    ] = None,
     out_: Annotated[
         Path | None, typer.Option("--out", help="Where the run goes; default runs/<UTC>-<profile>.")
     ] = None,
@@ -76,9 +82,16 @@ def run(
     wrong = next((word for word in flag or () if not word.startswith("--")), None)
     if wrong is not None:
         raise _fail(Exit.usage, f"--flag {wrong}: a browser's flag begins with --")
+    if resume_ is not None:
+        if experiments or sets or program or out_ or replace:
+            raise _fail(Exit.usage, "--resume goes on with the run's own plan, in its own place")
+        _resume(resume_, browser, flag, precision is not None)
+        return
     try:
         overrides = [*(sets or []), *([f"precision={precision}"] if precision is not None else [])]
-        chosen = config.load(profile, experiments or (), overrides)
+        if program is not None and experiments:
+            raise config.ProfileError("--program is an experiment of its own: no other can be named beside it")
+        chosen = config.load(profile, ["program"] if program else experiments or (), overrides, program)
         place = out_ or Path(os.environ.get("RIG_RUNS", "runs")) / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{chosen.name}"
         _make_room(place, replace)
     except (config.ProfileError, store.StoreError) as error:
@@ -92,6 +105,28 @@ def run(
             progress=lambda text: err.print(escape(text)),
         )
     except store.StoreError as error:
+        raise _fail(Exit.usage, str(error)) from None
+    except KeyboardInterrupt:
+        raise _fail(Exit.no_result, f"interrupted; what was measured is in {place}") from None
+    finally:
+        executor.close()
+    _tell(place)
+    if code is not Exit.fine:
+        raise _fail(code, why)
+    err.print(escape(f"finished: {why}"))
+
+
+def _resume(place: Path, browser: str, flag: list[str] | None, demand_precision: bool) -> None:
+    try:
+        asked = AdapterAsked(store.read_manifest(place).plan.adapter_asked)
+    except store.StoreError as error:
+        raise _fail(Exit.usage, str(error)) from None
+    executor = _chromium(browser, asked, tuple(flag or ()))
+    try:
+        code, why = resume(
+            place, executor, demand_precision=demand_precision, progress=lambda text: err.print(escape(text))
+        )
+    except (store.StoreError, config.ProfileError) as error:
         raise _fail(Exit.usage, str(error)) from None
     except KeyboardInterrupt:
         raise _fail(Exit.no_result, f"interrupted; what was measured is in {place}") from None

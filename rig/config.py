@@ -46,11 +46,14 @@ def names() -> list[str]:
     return sorted(path.stem for path in _PROFILES.glob("*.toml"))
 
 
-def load(profile: str, experiments: Iterable[str] = (), sets: Iterable[str] = ()) -> Profile:
+def load(
+    profile: str, experiments: Iterable[str] = (), sets: Iterable[str] = (), program: Path | None = None
+) -> Profile:
     """The profile named `profile` (or the TOML file at that path) with its overrides.
 
     `experiments` replaces the profile's own list; each of `sets` is `key=value` or `experiment.key=value`, the value in
-    TOML (a bare word is taken as a string). ProfileError on anything unknown or out of range.
+    TOML (a bare word is taken as a string). `program`: a file with the program of the experiment `program`.
+    ProfileError on anything unknown or out of range.
     """
     path = _find(profile)
     try:
@@ -61,6 +64,8 @@ def load(profile: str, experiments: Iterable[str] = (), sets: Iterable[str] = ()
         _assign(data, assignment)
     if experiments := list(experiments):
         data["experiments"] = experiments
+    if program is not None:
+        data.setdefault("program", {})["program"] = _program(program)
     return resolve(data, str(profile))
 
 
@@ -103,6 +108,18 @@ def _find(profile: str) -> Path:
     if Path(profile).is_file():
         return Path(profile)
     raise ProfileError(f"no profile '{profile}': neither a file nor one of {', '.join(names())}")
+
+
+def _program(path: Path) -> dict[str, Any]:
+    """A program's JSON as plain data. A kernel's `wgsl_file`, beside it, stands for its `wgsl`."""
+    try:
+        data = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+        for kernel in data.get("kernels", []):
+            if "wgsl_file" in kernel:
+                kernel["wgsl"] = (path.parent / kernel.pop("wgsl_file")).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError, msgspec.DecodeError, TypeError) as error:
+        raise ProfileError(f"program {path}: {error}") from None
+    return data
 
 
 def _assign(data: dict[str, Any], assignment: str) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
-from rig import __version__, analysis, assets, frames, host, store
+from rig import __version__, analysis, assets, config, frames, host, store
 from rig.browsers.flags import AdapterAsked
 from rig.config import Profile
 from rig.executors.base import Executor
-from rig.records import SCHEMA, Adapter, Manifest, Plan, Rig, Summary, plain
+from rig.records import SCHEMA, Adapter, Launch, Manifest, Plan, Rig, Summary, plain
 from rig.report import page
 from rig.runner import AdapterRefused, NoResult, Runner, now
 
@@ -56,28 +56,65 @@ def measure(
             finished=False,
             why="still running",
         )
-        writer.manifest(manifest)
-        code, finished, why = Exit.no_result, False, "interrupted"
-        try:
-            runner = Runner(
-                profile,
-                executor,
-                writer,
-                satisfied=lambda: (
-                    not analysis.imprecise(analysis.summarise(frames.read(out)), profile.precision or 1.0)
-                ),
-                accept=lambda adapter: _accept(adapter, asked),
-                progress=progress,
-            )
-            why = runner.run()
-            code, finished = Exit.fine, True
-        except NoResult as error:
-            why = str(error)
-        except AdapterRefused as error:
-            code, why = Exit.software_refused, str(error)
-        finally:
-            writer.manifest(msgspec.structs.replace(manifest, ended=now(), finished=finished, why=why))
-            summary = render(out)
+        return _carry_out(writer, manifest, profile, executor, (), demand_precision, progress)
+
+
+def resume(
+    out: Path, executor: Executor, *, demand_precision: bool = False, progress: Callable[[str], None] = lambda _: None
+) -> tuple[Exit, str]:
+    """Goes on with the run at `out` to the end of its own plan; returns as `measure` does.
+
+    StoreError where it can't be gone on with: it ended, is still running, or another rig, build or host made it.
+    """
+    manifest, launches = store.read_manifest(out), store.read_launches(out)
+    if manifest.finished:
+        raise store.StoreError(f"{out} is finished: {manifest.why}")
+    here = host.describe()
+    if (here.cpu, here.cores) != (manifest.host.cpu, manifest.host.cores):
+        raise store.StoreError(f"{out} is of another machine: {manifest.host.cpu}, {manifest.host.cores} cores")
+    if manifest.rig.source_hash != assets.source_hash():
+        raise store.StoreError(f"{out} was made by another rig, source {manifest.rig.source_hash}")
+    profile = config.resolve(manifest.plan.profile, str(out / store.MANIFEST))
+    with store.Writer(out, again=True) as writer:
+        again = msgspec.structs.replace(manifest, resumed=(*manifest.resumed, now()), why="still running")
+        return _carry_out(writer, again, profile, executor, launches, demand_precision, progress)
+
+
+def _carry_out(
+    writer: store.Writer,
+    manifest: Manifest,
+    profile: Profile,
+    executor: Executor,
+    earlier: Sequence[Launch],
+    demand_precision: bool,
+    progress: Callable[[str], None],
+) -> tuple[Exit, str]:
+    out = writer.path
+    asked = AdapterAsked(manifest.plan.adapter_asked)
+    runner = Runner(
+        profile,
+        executor,
+        writer,
+        satisfied=lambda: not analysis.imprecise(analysis.summarise(frames.read(out)), profile.precision or 1.0),
+        accept=lambda adapter: _accept(adapter, asked, earlier),
+        progress=progress,
+        earlier=earlier,
+        number=1 + max((sample.launch for sample in store.read_samples(out)), default=-1),
+    )
+    if earlier and set(runner.keys()) != set(store.read_cells(out)):
+        raise store.StoreError(f"{out} has other cells: another build or other flags made it, not {executor.build_id}")
+    writer.manifest(manifest)
+    code, finished, why = Exit.no_result, False, "interrupted"
+    try:
+        why = runner.run()
+        code, finished = Exit.fine, True
+    except NoResult as error:
+        why = str(error)
+    except AdapterRefused as error:
+        code, why = Exit.software_refused, str(error)
+    finally:
+        writer.manifest(msgspec.structs.replace(manifest, ended=now(), finished=finished, why=why))
+        summary = render(out)
     if code is Exit.fine:
         return judge(summary, profile.precision if demand_precision else None) or (code, why)
     return code, why
@@ -109,11 +146,14 @@ def judge(summary: Summary, precision: float | None) -> tuple[Exit, str] | None:
     return None
 
 
-def _accept(adapter: Adapter, asked: AdapterAsked) -> None:
+def _accept(adapter: Adapter, asked: AdapterAsked, earlier: Sequence[Launch]) -> None:
     if asked is AdapterAsked.hardware and adapter.is_fallback:
         raise AdapterRefused(f"asked for hardware, got the software adapter {adapter.label}; 'rig doctor' says more")
     if asked is AdapterAsked.software and not adapter.is_fallback:
         raise AdapterRefused(f"asked for the software adapter, got {adapter.label}")
+    before = next((launch.adapter for launch in earlier if launch.adapter is not None), None)
+    if before is not None and (before.label, before.renderer) != (adapter.label, adapter.renderer):
+        raise AdapterRefused(f"the run was begun on {before.label}, this is {adapter.label}")
 
 
 def _plain(profile: Profile) -> dict[str, Any]:

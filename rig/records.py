@@ -421,6 +421,8 @@ class Plan(Record, frozen=True):
 
 
 class Manifest(Record, frozen=True):
+    """`resumed`: when a run that had ended early was taken up again. `joined`: commands of the runs merged into it."""
+
     schema: int
     rig: Rig
     plan: Plan
@@ -430,6 +432,8 @@ class Manifest(Record, frozen=True):
     ended: str
     finished: bool
     why: str
+    resumed: tuple[str, ...] = ()
+    joined: tuple[tuple[str, ...], ...] = ()
 
 
 class Metric(Record, frozen=True):

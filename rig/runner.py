@@ -36,7 +36,7 @@ class AdapterRefused(Exception):
 class Runner:
     """`accept` may raise AdapterRefused; `satisfied` tells whether the figures are precise enough.
 
-    `earlier`: launches that the run already has, where it is taken up again.
+    `earlier`: launches that the run already has, where it is taken up again; `number`: of the first launch to come.
     """
 
     profile: Profile
@@ -46,18 +46,23 @@ class Runner:
     accept: Callable[[Adapter], None] = lambda _: None
     progress: Callable[[str], None] = lambda _: None
     earlier: Sequence[Launch] = ()
+    number: int = 0
     strikes: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         source = (self.executor.name, self.executor.build_id, self.executor.flags)
         self.cells = {arm: plan.cells(self.profile, arm, *source) for arm in plan.arms(self.profile)}
-        self.writer.cells(cell for by_name in self.cells.values() for members in by_name.values() for cell in members)
-        self.number = 1 + max((launch.launch for launch in self.earlier), default=-1)
         self.good = Counter(launch.arm for launch in self.earlier if launch.outcome is Outcome.ok)
         self.failed: Counter[str] = Counter()
 
+    def keys(self) -> dict[str, Cell]:
+        """Every cell of the plan by its key."""
+        every = (cell for by_name in self.cells.values() for members in by_name.values() for cell in members)
+        return {cell.key: cell for cell in every}
+
     def run(self) -> str:
         """Rounds of launches until it is time to stop; returns why. NoResult where launch after launch fails."""
+        self.writer.cells(self.keys().values())
         start = time.monotonic() - sum(_seconds(launch) for launch in self.earlier)
         number = 1 + max((launch.round for launch in self.earlier), default=-1)
         longest_s = 0.0

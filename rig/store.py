@@ -55,18 +55,33 @@ def _lock(file: IO[bytes]) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-class Writer:
-    """Appends to a new run directory; every line reaches the file at once. StoreError where it can't be made."""
+def _to_end(file: IO[bytes]) -> None:
+    """Behind the last whole line, with nothing after it."""
+    whole = file.read().rfind(b"\n") + 1 if file.readable() else 0
+    file.seek(whole)
+    file.truncate()
 
-    def __init__(self, path: Path) -> None:
+
+class Writer:
+    """Appends to a run directory; every line reaches the file at once. StoreError where it can't be made.
+
+    A new run's folder must be empty. With `again`, the run that is there is gone on with: a line that was cut off when
+    the process that wrote it ended is taken away.
+    """
+
+    def __init__(self, path: Path, *, again: bool = False) -> None:
         self.path = path
         try:
             path.mkdir(parents=True, exist_ok=True)
-            if any(path.iterdir()):
+            if not again and any(path.iterdir()):
                 raise StoreError(f"{path} is not empty (--replace keeps a run that is there as {path.name}.previous)")
-            self._samples: IO[bytes] = (path / SAMPLES).open("xb")
-            self._launches: IO[bytes] = (path / LAUNCHES).open("xb")
+            self._samples: IO[bytes] = (path / SAMPLES).open("r+b" if again else "xb")
+            self._launches: IO[bytes] = (path / LAUNCHES).open("r+b" if again else "xb")
             _lock(self._samples)
+            for file in (self._samples, self._launches):
+                _to_end(file)
+        except BlockingIOError:
+            raise StoreError(f"{path} is still being written by another run") from None
         except OSError as error:
             raise StoreError(f"can't write to {path}: {error.strerror or error}") from None
 

@@ -50,6 +50,11 @@ KERNELS: dict[str, KernelReference] = {
 """Reference of each kernel, by its name: changes the bound arrays in place, in binding order."""
 
 
+def known(program: Program) -> bool:
+    """Whether every kernel of `program` has a reference; one of somebody else's has none."""
+    return all((kernel.reference or kernel.name) in KERNELS for kernel in program.kernels)
+
+
 def run(program: Program, *counts: int) -> dict[str, Array]:
     """Outputs after the first n dispatches, for each n of `counts` in turn, from first contents.
 
