@@ -26,8 +26,14 @@ def over_launches(
     interval: Estimator = stats.geometric_interval,
     doubt: str = "",
 ) -> Metric:
-    """A figure from one value a launch. `doubt` makes it unresolved: a value that is shown, but not to be relied on."""
+    """A figure from one value a launch. `doubt` makes it unresolved: a value that is shown, but not to be relied on.
+
+    So is one that ought to be positive and is not in some launch: lost in the scatter, its mean is arithmetic.
+    """
     values = np.asarray(per_launch.dropna(), dtype=np.float64)
+    if interval is stats.geometric_interval and (values <= 0).any():
+        interval = stats.mean_interval
+        doubt = doubt or f"{int((values <= 0).sum())} of {values.size} launches gave no positive value"
     try:
         found = interval(values)
     except ValueError as error:

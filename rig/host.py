@@ -26,7 +26,7 @@ def describe() -> Host:
     )
 
 
-def state(interval_s: float = 0.2) -> HostState:
+def state(interval_s: float = 0.1) -> HostState:
     """Load now; the busy and stolen fractions are of all cores, over the next `interval_s` seconds."""
     before = psutil.cpu_times()
     time.sleep(interval_s)

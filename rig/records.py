@@ -330,6 +330,11 @@ class Adapter(Record, frozen=True):
         words = [w for w in (self.vendor, self.architecture, self.device or self.description) if w]
         return f"{' '.join(words) or 'unnamed adapter'} ({self.driver or 'driver unknown'})"
 
+    @property
+    def itself(self) -> Adapter:
+        """The adapter without what a launch asked of its device, which depends on the programs it runs."""
+        return msgspec.structs.replace(self, granted_limits={})
+
 
 class Build(Record, frozen=True):
     """Which executable ran. `flags`: the effective command line, as the operating system tells it."""

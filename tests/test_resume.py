@@ -112,7 +112,7 @@ def test_a_program_without_a_reference_is_held_against_itself(run_it: RunIt, tmp
 
         def launch(self, limits: dict[str, int], extra_flags: tuple[str, ...] = ()) -> ScriptedSession:
             session, looks = super().launch(limits, extra_flags), itertools.count()
-            session.outputs = lambda of: (session.issued[of.name], {"y": np.full(64, next(looks))})  # type: ignore[method-assign]
+            session.outputs = lambda of: (session.issued[of.name], {"y": np.full(64, next(looks))})  # type: ignore[method-assign,assignment]
             return session
 
     _, _, run = run_it(Drifting(), profile)

@@ -200,7 +200,7 @@ def claim_submit(over: Metric | None, share: Metric | None, layers: Sequence[Met
     if share is not None and share.value is not None:
         statement += f", {100 * share.value:.3g} % of all calls; published: 40 %"
         evidence.append(share.key)
-    known = [m for m in layers if m.value is not None]
+    known = [m for m in layers if m.outcome is MetricOutcome.ok]
     if known:
         largest = max(known, key=lambda m: m.value or 0)
         statement += f"; end to end the largest layer is {largest.variant['layer']}, {largest.value:.3g} µs"

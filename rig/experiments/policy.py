@@ -38,7 +38,10 @@ class PolicyOptions(LadderOptions, frozen=True, kw_only=True):
         *("submit_each", "command_buffers", "pass_each", "every_4", "every_16", "every_32", "every_64"),
         *("every_64_pass_1", "one_pass", *PRESETS),
     )
-    busy: tuple[Name, ...] = ("submit_each", "pass_each", "every_16")
+    busy: tuple[Name, ...] = (
+        *("submit_each", "command_buffers", "pass_each", "every_4", "every_16", "every_32", "every_64"),
+        "every_64_pass_1",
+    )
 
 
 def cells(options: PolicyOptions) -> list[Point]:
@@ -144,6 +147,8 @@ def _binding(name: str, by_wall: Ladder, stages: dict[str, pd.Series[float]], sa
     if not known:
         return told
     doubt = by_wall.doubt
+    if not doubt and "gpu" not in shares:
+        doubt = "the GPU's own time was not measured under this policy"
     if len(known) > 1 and not doubt:
         first, second = (shares[str(m.variant["stage"])] for m in known[:2])
         apart = (first - second).dropna()

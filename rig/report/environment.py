@@ -52,7 +52,7 @@ def _whose(what: str, launches: list[int], run: Run) -> str:
 
 
 def _adapter(adapter: Adapter, run: Run) -> Facts:
-    launches = [launch.launch for launch in run.launches if launch.adapter == adapter]
+    launches = [x.launch for x in run.launches if x.adapter is not None and x.adapter.itself == adapter.itself]
     named = ("vendor", "architecture", "device", "description", "driver", "renderer")
     pairs = [(name, words.given(getattr(adapter, name))) for name in named]
     kind = "yes, a software adapter: it computes on the CPU" if adapter.is_fallback else "no"
@@ -127,6 +127,7 @@ def launch_table(run: Run) -> Table:
     """Every launch, what the host was doing before and after it, and how it ended."""
     head = (
         "launch",
+        "arm",
         "outcome",
         "blocks",
         "load, 1 min",
@@ -146,6 +147,7 @@ def _launch(launch: Launch) -> tuple[str, ...]:
     detail = first_line(launch.detail) or "none"
     return (
         str(launch.launch),
+        launch.arm or "main",
         outcome,
         f"{launch.blocks:,}",
         *around,

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
-
 import msgspec
 
 from rig import analysis
 from rig.frames import Run
-from rig.records import Adapter, Build, Launch, Metric, Outcome, Summary
+from rig.records import Adapter, Build, Launch, Metric, Outcome, Summary, canonical
 from rig.report import words
-
-T = TypeVar("T")
 
 COARSE_TICK_US = 50
 """From here on the page's clock is one that a browser without cross-origin isolation gives."""
@@ -128,24 +124,20 @@ def _launches(metric: Metric) -> str:
 
 
 def adapters(run: Run) -> list[Adapter]:
-    """The different adapters that the launches gave, in the order of their first launch.
-
-    What a launch asked of its device depends on what it runs, and makes no other adapter of it.
-    """
-    given = (launch.adapter for launch in run.launches)
-    return _distinct(adapter and msgspec.structs.replace(adapter, granted_limits={}) for adapter in given)
+    """The different adapters that the launches gave, in the order of their first launch."""
+    found: dict[bytes, Adapter] = {}
+    for launch in run.launches:
+        if launch.adapter is not None:
+            found.setdefault(canonical(launch.adapter.itself), launch.adapter)
+    return list(found.values())
 
 
 def builds(run: Run) -> list[Build]:
-    """The different builds that were launched; an arm has flags of its own, so only those of the first one."""
-    return _distinct(launch.build for launch in run.launches if launch.arm == min(one.arm for one in run.launches))
-
-
-def _distinct(records: Iterable[T | None]) -> list[T]:
-    found: list[T] = []
-    for record in records:
-        if record is not None and record not in found:
-            found.append(record)
+    """The different builds that were launched, with their flags: each arm has its own."""
+    found: list[Build] = []
+    for launch in run.launches:
+        if launch.build is not None and launch.build not in found:
+            found.append(launch.build)
     return found
 
 
@@ -162,7 +154,10 @@ def banners(run: Run) -> list[str]:
     """What a reader must know before the figures, most serious first."""
     good = [launch for launch in run.launches if launch.outcome is Outcome.ok]
     told = [_software(run), _unfinished(run), _no_good_launch(run, good)]
-    told += [_differ("adapter", len(adapters(run))), _differ("browser build", len(builds(run)))]
+    told += [
+        _differ("adapter", len(adapters(run))),
+        _differ("browser build", len({(build.version, build.sha256) for build in builds(run)})),
+    ]
     return [text for text in (*told, *_clock_banners(run.launches)) if text]
 
 
