@@ -97,7 +97,8 @@ def _api(seen: Probe) -> Finding:
     elif int(seen.build.version.split(".")[0] or 0) < FIRST_WITH_WEBGPU:
         mend = f"use Chromium {FIRST_WITH_WEBGPU} or newer"
     else:
-        mend = f"start it without flags that switch WebGPU off; in force: {' '.join(seen.build.flags)}"
+        off = "name another browser with --browser PATH, this one has WebGPU switched off"
+        mend = f"{off}; flags in force: {' '.join(seen.build.flags)}"
     return Finding("WebGPU API", State.wrong, f"navigator.gpu is missing in {seen.build.version}", mend)
 
 

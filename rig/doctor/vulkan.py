@@ -58,7 +58,7 @@ def variables(around: Around) -> Iterator[Finding]:
         if not value:
             continue
         files = [Path(part) for part in value.split(os.pathsep) if part]
-        for driver in _drivers(files, around):
+        for driver in (_driver(path, around) for path in files):
             if driver.fault:
                 mend = f"unset {name}, or let it name a driver's file in {_named(standard_folders(around))}"
                 yield Finding("Vulkan variables", State.wrong, f"{name} names {driver.file}, {driver.fault}", mend)
@@ -69,7 +69,8 @@ def variables(around: Around) -> Iterator[Finding]:
 
 def files(around: Around, needed: bool) -> tuple[Finding, list[Driver]]:
     """The drivers' files in the standard folders."""
-    found = _drivers([path for folder in standard_folders(around) for path in sorted(folder.glob("*.json"))], around)
+    paths = (path for folder in standard_folders(around) for path in sorted(folder.glob("*.json")))
+    found = [_driver(path, around) for path in paths]
     broken = [driver for driver in found if driver.fault]
     if broken:
         text = "; ".join(f"{driver.file}: {driver.fault}" for driver in broken)
@@ -102,10 +103,6 @@ def standard_folders(around: Around) -> list[Path]:
         *(around.environ.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share").split(os.pathsep),
     ]
     return [around.path(f"{place}/vulkan/icd.d") for place in dict.fromkeys(places) if place]
-
-
-def _drivers(files: list[Path], around: Around) -> list[Driver]:
-    return [_driver(path, around) for path in files]
 
 
 def _driver(path: Path, around: Around) -> Driver:
