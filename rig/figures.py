@@ -12,7 +12,7 @@ from rig.frames import Run
 from rig.records import Metric, MetricOutcome, Outcome
 
 Variant = Mapping[str, str | int | float]
-Estimator = Callable[[stats.Floats], stats.Interval]
+Estimator = Callable[[stats.Floats, float], stats.Interval]
 
 
 def over_launches(
@@ -24,6 +24,7 @@ def over_launches(
     n_samples: int,
     *,
     interval: Estimator = stats.geometric_interval,
+    level: float = 0.95,
     doubt: str = "",
 ) -> Metric:
     """A figure from one value a launch. `doubt` makes it unresolved: a value that is shown, but not to be relied on.
@@ -35,7 +36,7 @@ def over_launches(
         interval = stats.mean_interval
         doubt = doubt or f"{int((values <= 0).sum())} of {values.size} launches gave no positive value"
     try:
-        found = interval(values)
+        found = interval(values, level)
     except ValueError as error:
         return missing(experiment, metric, variant, unit, str(error))
     return Metric(
@@ -132,7 +133,14 @@ def why_none(run: Run, rows: pd.DataFrame, experiment: str) -> tuple[str, Metric
     return (f"{reason}: {detail}" if detail else reason), outcome
 
 
-def at_level(metric: Metric, level: float) -> tuple[float, float]:
-    """The interval of a ratio over launches once more, at another level."""
-    found = stats.geometric_interval(list(metric.per_launch.values()), level)
-    return found.low, found.high
+def interval_of(metric: Metric) -> stats.Interval:
+    """The interval of a metric that has a value."""
+    assert metric.value is not None
+    assert metric.ci_low is not None
+    assert metric.ci_high is not None
+    return stats.Interval(metric.value, metric.ci_low, metric.ci_high, metric.ci_level, metric.n_launches)
+
+
+def at_level(metric: Metric, level: float) -> stats.Interval:
+    """The interval of a ratio over launches once more, at another level. ValueError where there is none."""
+    return stats.geometric_interval(list(metric.per_launch.values()), level)

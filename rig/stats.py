@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -40,8 +41,40 @@ def mean_interval(values: Sequence[float] | Floats, level: float = 0.95) -> Inte
     x = np.asarray(values, dtype=np.float64)
     if x.size < 2:
         raise ValueError(f"an interval over launches needs 2 launches, there are {x.size}")
-    half = stats.t.ppf((1 + level) / 2, x.size - 1) * x.std(ddof=1) / np.sqrt(x.size)
+    half = student_t(level, x.size - 1) * x.std(ddof=1) / np.sqrt(x.size)
     return Interval(float(x.mean()), float(x.mean() - half), float(x.mean() + half), level, x.size)
+
+
+@cache
+def student_t(level: float, degrees: float) -> float:
+    """How many standard errors a two-sided interval of that level reaches to either side."""
+    return float(stats.t.ppf((1 + level) / 2, degrees))
+
+
+def split_level(launches: int, looks: Sequence[int], comparisons: int = 1, alpha: float = 0.05) -> float:
+    """Level of each interval of a comparison, so that over all looks and all comparisons the error stays below alpha.
+
+    Bonferroni twice (Dunn, JASA 56, 1961, for comparisons; Pocock, Biometrika 64, 1977, for why looks must share): a
+    look's share is in proportion to its launches, so that the later ones, at which a run usually ends, keep most. A run
+    that ended between two looks has the share of the next one.
+    """
+    look = next((look for look in sorted(looks) if look >= launches), max(looks))
+    return 1 - alpha * look / sum(looks) / comparisons
+
+
+def equivalent(interval: Interval, margin: float) -> bool:
+    """Whether a ratio lies within 1 / (1 + margin) and 1 + margin with its whole interval.
+
+    Of an interval of level 1 − 2α, two one-sided tests at α (TOST; Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987).
+    That several are *all* equivalent needs no further split (intersection-union; Berger, Technometrics 24, 1982).
+    """
+    return interval.low >= 1 / (1 + margin) and interval.high <= 1 + margin
+
+
+def different(interval: Interval, margin: float) -> bool:
+    """Whether a ratio is not 1, with its whole interval, and off by more than the margin: sure, and large enough."""
+    sure = interval.low > 1 or interval.high < 1
+    return sure and not 1 / (1 + margin) <= interval.value <= 1 + margin
 
 
 def geometric_interval(values: Sequence[float] | Floats, level: float = 0.95) -> Interval:
@@ -63,31 +96,35 @@ def share_interval(values: Sequence[float] | Floats, level: float = 0.95) -> Int
 
 @dataclass(frozen=True)
 class Line:
-    """y = fixed + slope · n."""
+    """y = fixed + slope · n; each a number, or an array of as many as there were rows of y."""
 
-    slope: float
-    fixed: float
+    slope: Floats
+    fixed: Floats
 
-    def at(self, n: Floats) -> Floats:
-        return self.fixed + self.slope * n
+    def at(self, n: Floats | float) -> Floats:
+        return np.asarray(self.fixed[..., None] + self.slope[..., None] * np.asarray(n, dtype=np.float64))
 
 
 def line(n: Sequence[float] | Floats, y: Sequence[float] | Floats) -> Line:
-    """Least squares with weights 1/ŷ²: times scatter in proportion to themselves (iteratively reweighted; Carroll and
-    Ruppert, Transformation and Weighting in Regression, 1988, chapter 2). ValueError below two different counts.
+    """Least squares along the last axis of y, shape (..., counts), with weights 1/ŷ²: times scatter in proportion to
+    themselves (iteratively reweighted; Carroll and Ruppert, Transformation and Weighting in Regression, 1988, chapter
+    2). NaN where a row has one. ValueError below two different counts.
     """
     n, y = np.asarray(n, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    if np.unique(n).size < 2:
+    if len(n) < 2 or (n == n[0]).all():
         raise ValueError("a slope needs two different counts")
     weight = 1 / y**2
-    fit = Line(0.0, 0.0)
-    for _ in range(5):
-        center, mean = np.average(n, weights=weight), np.average(y, weights=weight)
-        slope = np.sum(weight * (n - center) * (y - mean)) / np.sum(weight * (n - center) ** 2)
-        fit = Line(float(slope), float(mean - slope * center))
-        # A line that comes near zero inside the ladder would give one count all the weight.
-        weight = 1 / np.maximum(fit.at(n), 0.1 * y) ** 2
-    return fit
+    for iteration in range(5):
+        total = weight.sum(axis=-1, keepdims=True)
+        center = (weight * n).sum(axis=-1, keepdims=True) / total
+        mean = (weight * y).sum(axis=-1, keepdims=True) / total
+        away = weight * (n - center)
+        slope = (away * (y - mean)).sum(axis=-1, keepdims=True) / (away * (n - center)).sum(axis=-1, keepdims=True)
+        fixed = mean - slope * center
+        if iteration < 4:
+            # A line that comes near zero inside the ladder would give one count all the weight.
+            weight = 1 / np.maximum(fixed + slope * n, 0.1 * y) ** 2
+    return Line(slope[..., 0], fixed[..., 0])
 
 
 def linear_range(n: Floats, y: Floats, error: Floats | None = None) -> tuple[int, int] | None:
@@ -121,16 +158,16 @@ def _sound(n: Floats, y: Floats, slack: Floats) -> bool:
     """
     fit = line(n, y)
     close = np.abs(y - fit.at(n)) <= slack
-    return bool(close.all()) and fit.slope > 0 and fit.fixed >= -slack[0] and _works(fit, n[0])
+    return bool(close.all() and fit.slope > 0 and fit.fixed >= -slack[0]) and _works(fit, n[0])
 
 
 def _predicts(fit: Line, n: float, y: float, slack: float) -> bool:
-    return abs(y - (fit.fixed + fit.slope * n)) <= slack and _works(fit, n)
+    return bool(abs(y - (fit.fixed + fit.slope * n)) <= slack) and _works(fit, n)
 
 
 def _works(fit: Line, n: float) -> bool:
     """Whether the work at n is at least half the fixed part: with less, the wait's own scatter bends the slope."""
-    return 2 * fit.slope * n >= fit.fixed
+    return bool(2 * fit.slope * n >= fit.fixed)
 
 
 def before_stall(n: Floats, encode: Floats) -> int | None:

@@ -170,9 +170,9 @@ def claim_price(ratios: Sequence[Metric]) -> Verdict:
     settled = [m for m in known if m.outcome is MetricOutcome.ok]
     split = [figures.at_level(m, 1 - 0.05 / len(known)) for m in settled]
     outcome = VerdictOutcome.unresolved
-    if any(low > 1 + MARGIN for low, _ in split):
+    if any(interval.low > 1 + MARGIN for interval in split):
         outcome = VerdictOutcome.holds
-    elif len(split) == len(ratios) and all(high < 1 + MARGIN for _, high in split):
+    elif len(split) == len(ratios) and all(interval.high < 1 + MARGIN for interval in split):
         outcome = VerdictOutcome.does_not_hold
     told = "; ".join(
         f"{m.variant['of']} of {m.variant['policy']} {m.value:.3g} times ({m.ci_low:.3g} to {m.ci_high:.3g})"
