@@ -1,0 +1,145 @@
+"""What intervals and comparisons promise, in short simulations; and that a planted fault of an estimator is caught."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks import coverage
+from rig import series, stats
+from rig.series import Series
+from rig.stats import Floats, Interval
+
+RUNS = 400
+SLACK = 3 * np.sqrt(0.94 * 0.06 / RUNS)
+"""Three standard errors of a share of 94 % over so many runs."""
+
+
+def covers(case: str) -> float:
+    number = list(coverage.CASES).index(case)
+    rng = np.random.default_rng([5, number])
+    return coverage.cover(coverage.CASES[case], coverage.SLOPE_US, coverage.COUNTS, rng, RUNS)[1].value
+
+
+@pytest.mark.parametrize("case", [name for name in coverage.CASES if name != "two_mode_launches"])
+def test_the_interval_of_a_slope_holds_the_truth_as_often_as_it_says(case: str) -> None:
+    assert covers(case) >= coverage.LEAST - SLACK
+
+
+def test_planted_the_wait_not_subtracted_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def total_over_n(n: Floats, y: Floats) -> stats.Line:
+        slope = (np.asarray(y) / n).mean(axis=-1)
+        return stats.Line(slope, np.zeros_like(slope))
+
+    honest = coverage.cover(coverage.CASES["plain"], 20.0, coverage.COUNTS, np.random.default_rng(1), 50)
+    monkeypatch.setattr(Series, "lines", lambda self, part=None: total_over_n(self.n, self.means))  # noqa: ARG005
+    monkeypatch.setattr(Series, "doubt", "")
+    faulty = coverage.cover(coverage.CASES["plain"], 20.0, coverage.COUNTS, np.random.default_rng(1), 50)
+    assert honest[1].value > 0.8
+    assert faulty[1].value < 0.05
+
+
+def test_planted_counts_below_the_knee_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Series, "range", property(lambda self: (0, len(self.n) - 1)))
+    monkeypatch.setattr(Series, "doubt", "")
+    assert covers("polled") < coverage.LEAST - SLACK
+
+
+def test_planted_counts_below_the_knee_are_doubted_even_where_they_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Series, "range", property(lambda self: (0, len(self.n) - 1)))
+    rng = np.random.default_rng(2)
+    sure, _ = coverage.cover(coverage.CASES["polled"], 20.0, coverage.COUNTS, rng, 50)
+    assert sure.value < 0.1
+
+
+def test_planted_degrees_of_freedom_that_are_wrong_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def narrow(values: Floats, level: float = 0.95) -> Interval:
+        log = np.log(np.asarray(values, dtype=np.float64))
+        half = stats.student_t(level, log.size) * log.std(ddof=0) / np.sqrt(log.size)
+        middle = log.mean()
+        value, low, high = (float(np.exp(middle + side)) for side in (0, -half, half))
+        return Interval(value, low, high, level, log.size)
+
+    monkeypatch.setattr(stats, "geometric_interval", narrow)
+    assert covers("plain") < coverage.LEAST - SLACK
+
+
+def equivalent_share(looks: tuple[int, ...] = (12,)) -> float:
+    counts = np.array([200.0, 400.0, 700.0, 1000.0])
+    shares = coverage.told(coverage.simple_pair, counts, 1.0, np.random.default_rng(3), 150, looks, 12, 12)
+    return float(shares["equivalent"].value)
+
+
+def test_planted_pairs_that_are_broken_cost_all_the_power(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert equivalent_share() > 0.8
+    whole = series.ratios
+
+    def shuffled(over: Series, under: Series) -> Floats:
+        """As if launch k of one side were not launch k of the other."""
+        return whole(over, Series(under.n, np.roll(under.us, 1, axis=0)))
+
+    monkeypatch.setattr(coverage, "ratios", shuffled)
+    assert equivalent_share() < 0.3
+
+
+def test_a_sample_that_one_side_lacks_is_left_out_of_the_other() -> None:
+    counts = np.array([100.0, 200.0, 300.0, 400.0])
+    even = 10 * np.ones((3, 4, 1)) * counts
+    even[:, 0] *= 3  # one block in which everything was three times as slow
+    lacking = even.copy()
+    lacking[:, 0, 1] = np.nan  # and one side has no sample of it at one count
+    assert series.ratios(Series(counts, lacking), Series(counts, even)) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("factor", "wrong"), [(1.0, "different"), (1.05, "equivalent")])
+def test_comparisons_are_seldom_wrong_over_all_looks(factor: float, wrong: str) -> None:
+    counts = np.array([200.0, 400.0, 700.0, 1000.0])
+    shares = coverage.told(
+        coverage.simple_pair, counts, factor, np.random.default_rng(4), 200, coverage.LOOKS, coverage.LOOKS[-1], 12
+    )
+    assert shares[wrong].value <= coverage.WRONG + 3 * np.sqrt(0.05 * 0.95 / 200)
+
+
+def test_looking_four_times_at_the_full_level_would_be_wrong_too_often() -> None:
+    rng = np.random.default_rng(6)
+    values = np.exp(rng.normal(np.log(1.05), 0.04, size=(2000, 20)))
+
+    def called(split: bool) -> float:
+        hits = 0
+        for run in values:
+            for look in coverage.LOOKS:
+                alpha = 1 - stats.split_level(look, coverage.LOOKS) if split else 0.05
+                if stats.equivalent(stats.geometric_interval(run[:look], 1 - 2 * alpha), 0.05):
+                    hits += 1
+                    break
+        return hits / len(values)
+
+    assert called(split=True) <= 0.05
+    assert called(split=False) > 0.05
+
+
+def test_the_error_is_split_over_looks_and_comparisons() -> None:
+    looks = (5, 8, 12, 20)
+    shares = [1 - stats.split_level(look, looks) for look in looks]
+    assert sum(shares) == pytest.approx(0.05)
+    assert shares == sorted(shares)
+    assert 1 - stats.split_level(12, looks, 4) == pytest.approx(shares[2] / 4)
+    assert stats.split_level(9, looks) == stats.split_level(12, looks)
+    assert stats.split_level(25, looks) == stats.split_level(20, looks)
+
+
+@pytest.mark.parametrize(
+    ("low", "value", "high", "said"),
+    [
+        (0.97, 1.0, 1.03, (True, False)),
+        (0.90, 1.0, 1.10, (False, False)),
+        (1.01, 1.03, 1.049, (True, False)),
+        (1.01, 1.10, 1.20, (False, True)),
+        (0.80, 0.85, 0.90, (False, True)),
+    ],
+)
+def test_equivalent_and_different_follow_the_interval(
+    low: float, value: float, high: float, said: tuple[bool, bool]
+) -> None:
+    interval = Interval(value, low, high, 0.95, 5)
+    assert (stats.equivalent(interval, 0.05), stats.different(interval, 0.05)) == said
