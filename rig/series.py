@@ -16,6 +16,9 @@ from rig.stats import Floats, Interval
 LEAST_LAUNCHES = 3
 """So many launches it takes to tell whether halves agree."""
 
+DRIFT = 0.10
+"""From its first block to its last a launch may change by so much."""
+
 BEND = 0.25
 """Counts below the range that differ in slope by more than this are another regime."""
 
@@ -69,7 +72,8 @@ class Series:
                 f"no {stats.LEAST_COUNTS} counts of the ladder lie on one line above the knee and below back-pressure; "
                 f"the slope is that of the top counts, {self.counts[0]:g} to {self.counts[-1]:g}"
             )
-        return self._halves_disagree() or self._below_zero() or self._bent()
+        tests = (self._not_positive, self._halves_disagree, self._below_zero, self._bent, self._drifts)
+        return next((told for told in (test() for test in tests) if told), "")
 
     @cached_property
     def _pooled(self) -> tuple[Floats, Floats]:
@@ -79,6 +83,11 @@ class Series:
         mean = _mean(flat, 0)
         variance = np.nansum((flat - mean) ** 2, axis=0) / np.maximum(count - 1, 1)
         return mean, np.sqrt(variance / np.maximum(count, 1))
+
+    def _not_positive(self) -> str:
+        """Whether the cost is lost in the scatter of some launch."""
+        lost = int((self.slopes <= 0).sum())
+        return f"in {lost} of {len(self.slopes)} launches the slope is not positive" if lost else ""
 
     def _halves_disagree(self) -> str:
         """Whether the slopes of the halves differ, paired within each launch, by more than their scatter."""
@@ -121,6 +130,31 @@ class Series:
             f"the ladder bends: {_known(under).mean():.3g} µs from {_ends(self.n[part])} dispatches, "
             f"{_known(self.slopes).mean():.3g} µs from {_ends(self.counts)}"
         )
+
+    @cached_property
+    def drift(self) -> Floats:
+        """Relative change of times from a launch's first block to its last, on the line; shape (launches,), NaN where
+        a launch has not two blocks. Slope of times over their launch's mean at each count, on the block's position.
+        """
+        relative = self.us[:, :, self.part] / self.means[:, None, self.part] - 1
+        there = ~np.isnan(relative)
+        position = np.where(there, np.arange(self.us.shape[1])[None, :, None], np.nan)
+        filled = np.isnan(self.us).all(axis=2)
+        length = (~filled).sum(axis=1) - 1.0
+        away = position - _mean(position.reshape(len(position), -1), 1)[:, None, None]
+        square = np.nansum(away**2, axis=(1, 2))
+        slope = np.nansum(away * relative, axis=(1, 2)) / np.where(square > 0, square, np.nan)
+        return np.asarray(slope * np.where(length > 0, length, np.nan))
+
+    def _drifts(self) -> str:
+        """Whether times rise or fall within launches, clearly and by more than DRIFT: one mean then tells of neither."""
+        known = _known(self.drift)
+        if len(known) < LEAST_LAUNCHES:
+            return ""
+        change = stats.mean_interval(known)
+        if change.low <= 0 <= change.high or abs(change.value) <= DRIFT:
+            return ""
+        return f"times drift: by {100 * change.value:+.3g} % from a launch's first block to its last"
 
 
 def ratios(over: Series, under: Series) -> Floats:

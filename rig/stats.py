@@ -133,36 +133,50 @@ def linear_range(n: Floats, y: Floats, error: Floats | None = None) -> tuple[int
     n rises; y are the times at each count and `error` their standard errors (none: exact). Searched from the top down:
     a GPU process that lags bends the line at large counts (back-pressure), and a wait that is polled hides the work at
     small ones (the knee). The top four counts that make a sound line are the seed; the range grows downward while the
-    line so far predicts the next count. A time agrees with a line within RANGE_TOLERANCE, or three standard errors:
-    with a dozen counts to look at, one beyond two of them is to be expected.
+    line so far predicts the next count. A time agrees with a line within RANGE_TOLERANCE, or three standard errors, its
+    own and the line's: with a dozen counts to look at, one beyond two of them is to be expected.
     """
-    slack = RANGE_TOLERANCE * y if error is None else np.maximum(RANGE_TOLERANCE * y, 3 * error)
+    error = np.zeros_like(y) if error is None else error
     for last in range(len(n) - 1, LEAST_COUNTS - 2, -1):
         first = last - LEAST_COUNTS + 1
         part = slice(first, last + 1)
-        if not _sound(n[part], y[part], slack[part]):
+        if not _sound(n[part], y[part], error[part]):
             continue
-        while first > 0 and _predicts(
-            line(n[first : last + 1], y[first : last + 1]), *(x[first - 1] for x in (n, y, slack))
-        ):
+        while first > 0 and _predicts(slice(first, last + 1), n, y, error):
             first -= 1
         return first, last
     return None
 
 
-def _sound(n: Floats, y: Floats, slack: Floats) -> bool:
+def _sound(n: Floats, y: Floats, error: Floats) -> bool:
     """Whether these counts lie on one line that can be a cost: rising, and with a fixed part that can be a wait.
 
     Below zero a fixed part can't be: there the line is bent by back-pressure. Nor may it outweigh the work at the first
     count: the plateau under the knee is a perfect line too, with a meaningless slope.
     """
     fit = line(n, y)
+    slack = np.maximum(RANGE_TOLERANCE * y, 3 * error)
+    least_fixed = -max(slack[0], 3 * _uncertainty(fit, n, y, error, 0.0))
     close = np.abs(y - fit.at(n)) <= slack
-    return bool(close.all() and fit.slope > 0 and fit.fixed >= -slack[0]) and _works(fit, n[0])
+    return bool(close.all() and fit.slope > 0 and fit.fixed >= least_fixed) and _works(fit, n[0])
 
 
-def _predicts(fit: Line, n: float, y: float, slack: float) -> bool:
-    return bool(abs(y - (fit.fixed + fit.slope * n)) <= slack) and _works(fit, n)
+def _predicts(part: slice, n: Floats, y: Floats, error: Floats) -> bool:
+    """Whether the line through `part` predicts the time at the count below it."""
+    fit, below = line(n[part], y[part]), part.start - 1
+    unsure = np.hypot(error[below], _uncertainty(fit, n[part], y[part], error[part], n[below]))
+    slack = max(RANGE_TOLERANCE * y[below], 3 * unsure)
+    return bool(abs(y[below] - fit.at(n[below])[0]) <= slack) and _works(fit, n[below])
+
+
+def _uncertainty(fit: Line, n: Floats, y: Floats, error: Floats, at: float) -> float:
+    """Standard error of the line at a count, from those of the times it goes through: a weighted sum of them (Bevington
+    and Robinson, Data Reduction and Error Analysis, 3rd edition, section 6.4).
+    """
+    weight = 1 / np.maximum(fit.at(n), 0.1 * y) ** 2
+    center = (weight * n).sum() / weight.sum()
+    share = weight / weight.sum() + (at - center) * weight * (n - center) / (weight * (n - center) ** 2).sum()
+    return float(np.sqrt(((share * error) ** 2).sum()))
 
 
 def _works(fit: Line, n: float) -> bool:
