@@ -147,7 +147,7 @@ class Series:
         return np.asarray(slope * np.where(length > 0, length, np.nan))
 
     def _drifts(self) -> str:
-        """Whether times rise or fall within launches, clearly and by more than DRIFT: one mean then tells of neither."""
+        """Whether times rise or fall within launches, clearly and by more than DRIFT: one mean tells of neither."""
         known = _known(self.drift)
         if len(known) < LEAST_LAUNCHES:
             return ""
