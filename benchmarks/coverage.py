@@ -17,14 +17,12 @@ from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
+import numpy.typing as npt
 
 from rig import config, frames, stats
 from rig.experiments import dtype
 from rig.experiments.sequential import SequentialOptions
 from rig.ladder import Ladder
-from rig.programs.micro import increment_chain
-from rig.records import Dtype
 from rig.series import Series, ratios
 from rig.stats import Floats
 from rig.store import StoreError
@@ -47,6 +45,7 @@ LOOKS = (5, 8, 12, 20)
 APART = 1.15
 LAUNCHES_TRIED = (12, 20, 40, 80, 160, 320, 640)
 NOISE = Path("reports/noise")
+PAIR_COUNTS = np.array(dtype.DtypeOptions().counts["one_pass"], dtype=np.float64)
 
 Rng = np.random.Generator
 Case = Callable[[Rng, int, int], Floats]
@@ -61,7 +60,8 @@ def _launches(rng: Rng, n: int) -> Floats:
 
 
 def _scattered(rng: Rng, times: Floats, n: int, blocks: int, sd: float = SAMPLE_SD) -> Floats:
-    return np.asarray(times * np.exp(rng.normal(0, sd, (n, blocks, COUNTS.size))))
+    """Each sample off by a factor whose mean is 1: a slope through means is what many dispatches cost."""
+    return np.asarray(times * np.exp(rng.normal(-(sd**2) / 2, sd, (n, blocks, COUNTS.size))))
 
 
 def plain(rng: Rng, n: int, blocks: int) -> Floats:
@@ -69,9 +69,8 @@ def plain(rng: Rng, n: int, blocks: int) -> Floats:
 
 
 def lognormal(rng: Rng, n: int, blocks: int) -> Floats:
-    """Samples with a long upper tail, as interruptions make it; the mean sample is the truth."""
-    sd = 0.4
-    return _scattered(rng, (FIXED_US + _launches(rng, n) * COUNTS) / np.exp(sd**2 / 2), n, blocks, sd)
+    """Samples with a long upper tail, as interruptions make it."""
+    return _scattered(rng, FIXED_US + _launches(rng, n) * COUNTS, n, blocks, 0.4)
 
 
 def polled(rng: Rng, n: int, blocks: int) -> Floats:
@@ -121,47 +120,49 @@ CASES: dict[str, Case] = {
 
 @dataclass(frozen=True)
 class Noise:
-    """A stored run's samples: a ladder, and f32 and i32 side by side; shape (launches, blocks, counts)."""
+    """How a stored run scatters. `slopes`: of its launches, over their geometric mean; `samples`: of each launch, its
+    samples over its own line, shape (blocks, counts), of mean 1.
 
-    n: Floats
-    ladder: Floats
-    pair_n: Floats
-    base: Floats
-    other: Floats
+    Drawn with replacement are launches, blocks of each, and samples of each block, whatever their count (residuals of a
+    two-stage sample; Davison and Hinkley, Bootstrap Methods and their Application, 1997, sections 3.8 and 6.2). The
+    line that they are put upon is straight and known, which the stored one is not.
+    """
+
+    slopes: Floats
+    samples: tuple[Floats, ...]
+
+    @classmethod
+    def of(cls, stored: Series) -> Noise:
+        """From the samples on the line; blocks that lack one are left out."""
+        relative = stored.us[:, :, stored.part] / stored.lines().at(stored.counts)[:, None]
+        whole = [launch[~np.isnan(launch).any(axis=1)] for launch in relative]
+        slopes = stored.slopes / np.exp(np.log(stored.slopes).mean())
+        return cls(slopes, tuple(samples / samples.mean() for samples in whole))
 
     def one(self, rng: Rng, n: int, blocks: int) -> Floats:
-        """A run like the stored one: launches drawn from its own, and blocks from each launch's own, with replacement
-        (bootstrap of a two-stage sample; Davison and Hinkley, Bootstrap Methods, 1997, section 3.8).
-        """
-        (drawn,) = _drawn(rng, n, blocks, self.ladder)
-        return drawn
+        launch = rng.integers(len(self.slopes), size=n)
+        scatter = self._scatter(rng, launch, blocks, COUNTS.size)
+        return np.asarray((FIXED_US + SLOPE_US * self.slopes[launch, None, None] * COUNTS) * scatter)
 
     def two(self, rng: Rng, n: int, blocks: int) -> tuple[Floats, Floats]:
-        """Both types, of the same launches and blocks; over the whole stored run their ratio is 1."""
-        base, other = _drawn(rng, n, blocks, self.base, self.other)
-        return other, base
+        """Two identical series of the same launches and blocks."""
+        launch = rng.integers(len(self.slopes), size=n)
+        times = SLOPE_US * self.slopes[launch, None, None] * np.concatenate([PAIR_COUNTS, PAIR_COUNTS])
+        a, b = np.split(times * self._scatter(rng, launch, blocks, 2 * PAIR_COUNTS.size), 2, axis=2)
+        return a, b
 
-
-def _drawn(rng: Rng, n: int, blocks: int, *arrays: Floats) -> tuple[Floats, ...]:
-    launch = rng.integers(len(arrays[0]), size=n)
-    filled = [np.flatnonzero(~np.isnan(arrays[0][i]).any(axis=1)) for i in launch]
-    block = np.stack([rng.choice(there, size=blocks) for there in filled])
-    return tuple(array[launch[:, None], block] for array in arrays)
+    def _scatter(self, rng: Rng, launch: npt.NDArray[np.int64], blocks: int, counts: int) -> Floats:
+        drawn = [self.samples[i] for i in launch]
+        block = [rng.integers(len(samples), size=(blocks, 1)) for samples in drawn]
+        count = rng.integers(self.samples[0].shape[1], size=(len(launch), blocks, counts))
+        return np.stack([samples[b, c] for samples, b, c in zip(drawn, block, count, strict=True)])
 
 
 @cache
 def noise_of(path: Path) -> Noise:
-    """StoreError where there is no such run."""
+    """That of one pass by span, where a stored run scatters most. StoreError where there is no such run."""
     run = frames.read(path)
-    sequential = run.counted(run.rows("sequential", policy="one_pass"))
-    ladder = Ladder("sequential", {}, "span", sequential).series
-    sides: dict[Dtype, pd.DataFrame] = {
-        kind: run.counted(run.rows("dtype", policy="one_pass", program=increment_chain(64, kind).name))
-        for kind in (Dtype.f32, Dtype.i32)
-    }
-    base, other = (Ladder("dtype", {}, "span", rows).series for rows in sides.values())
-    apart = stats.geometric_interval(ratios(other, base)).value
-    return Noise(ladder.n, ladder.us, base.n, base.us, other.us / apart)
+    return Noise.of(Ladder("sequential", {}, "span", run.counted(run.rows("sequential", policy="one_pass"))).series)
 
 
 # --- coverage -------------------------------------------------------------------------------------------------------
@@ -187,32 +188,27 @@ class Share:
         return f"{self.value:.1%} ± {self.error:.1%}"
 
 
-def cover(
-    case: Case, truth_us: float, n: Floats, rng: Rng, runs: int, launches: int = LAUNCHES, blocks: int = BLOCKS
-) -> tuple[Share, Share]:
+def cover(case: Case, rng: Rng, runs: int, launches: int = LAUNCHES, blocks: int = BLOCKS) -> tuple[Share, Share]:
     """Of `runs` simulated runs the share whose slope is without doubt, and of those whose interval holds the truth."""
     sure = held = 0
     for _ in range(runs):
-        series = Series(n, case(rng, launches, blocks))
+        series = Series(COUNTS, case(rng, launches, blocks))
         if series.doubt:
             continue
         interval = series.interval()
         sure += 1
-        held += interval.low <= truth_us <= interval.high
+        held += interval.low <= SLOPE_US <= interval.high
     return Share(sure, runs), Share(held, sure)
 
 
 # --- comparisons ----------------------------------------------------------------------------------------------------
 
 
-def settle(n: Floats, over: Floats, under: Floats, looks: Sequence[int], *, doubting: bool = True) -> str:
-    """What a run says of two series, stopping at the first look that settles it: different, equivalent, or nothing.
-
-    Without `doubting`, what it would say if both ladders were straight.
-    """
+def settle(over: Floats, under: Floats, looks: Sequence[int]) -> str:
+    """What a run says of two series, stopping at the first look that settles it: different, equivalent, or nothing."""
     for look in (look for look in looks if look <= len(over)):
-        sides = [Series(n, us[:look]) for us in (over, under)]
-        if doubting and any(side.doubt for side in sides):
+        sides = [Series(PAIR_COUNTS, us[:look]) for us in (over, under)]
+        if any(side.doubt for side in sides):
             continue
         values = ratios(*sides)
         if not (values > 0).all():
@@ -231,23 +227,13 @@ Pair = Callable[[Rng, int, int], tuple[Floats, Floats]]
 def simple_pair(rng: Rng, n: int, blocks: int, sd: float = 0.01) -> tuple[Floats, Floats]:
     """Two identical series of the same launches, each launch of which treats them a little differently."""
     common = _launches(rng, n)
-    counts = np.array(dtype.DtypeOptions().counts["one_pass"], dtype=np.float64)
-    times = [common * np.exp(rng.normal(0, sd, (n, 1, 1))) * counts for _ in range(2)]
-    a, b = (t * np.exp(rng.normal(0, SAMPLE_SD, (n, blocks, counts.size))) for t in times)
+    times = [common * np.exp(rng.normal(0, sd, (n, 1, 1))) * PAIR_COUNTS for _ in range(2)]
+    a, b = (t * np.exp(rng.normal(0, SAMPLE_SD, (n, blocks, PAIR_COUNTS.size))) for t in times)
     return a, b
 
 
 def told(
-    pair: Pair,
-    n: Floats,
-    factor: float,
-    rng: Rng,
-    runs: int,
-    looks: Sequence[int],
-    launches: int,
-    blocks: int,
-    *,
-    doubting: bool = True,
+    pair: Pair, factor: float, rng: Rng, runs: int, looks: Sequence[int], launches: int, blocks: int
 ) -> dict[str, Share]:
     """Shares of what is said of two series of which one costs `factor` times the other, over the looks that
     `launches` reach.
@@ -255,18 +241,18 @@ def told(
     counted = {"different": 0, "equivalent": 0, "": 0}
     for _ in range(runs):
         over, under = pair(rng, launches, blocks)
-        counted[settle(n, over * factor, under, looks, doubting=doubting)] += 1
+        counted[settle(over * factor, under, looks)] += 1
     return {said: Share(hits, runs) for said, hits in counted.items()}
 
 
-def enough(pair: Pair, n: Floats, factor: float, said: str, runs: int, blocks: int) -> str:
-    """What it takes to be told so in POWER of the runs, if the ladder stayed straight: launches of a single look."""
+def enough(pair: Pair, factor: float, said: str, runs: int, blocks: int) -> str:
+    """What it takes to be told so in POWER of the runs: launches of a single look."""
     share = Share(0, runs)
     for launches in LAUNCHES_TRIED:
         rng = np.random.default_rng([3, launches])
-        share = told(pair, n, factor, rng, runs, [launches], launches, blocks, doubting=False)[said]
+        share = told(pair, factor, rng, runs, [launches], launches, blocks)[said]
         if share.value >= POWER:
-            return f"takes {launches} launches of {blocks} blocks ({share}), were the ladder straight"
+            return f"takes {launches} launches of {blocks} blocks ({share})"
     return f"is not reached with {LAUNCHES_TRIED[-1]} launches of {blocks} blocks ({share})"
 
 
@@ -284,13 +270,9 @@ class Line:
 
 
 def covered(name: str, runs: int, noise: Path) -> Line:
-    if name == "resampled":
-        stored = noise_of(noise)
-        whole = Series(stored.n, stored.ladder)
-        sure, held = cover(stored.one, whole.interval().value, stored.n, np.random.default_rng([1, 99]), runs)
-    else:
-        number = list(CASES).index(name)
-        sure, held = cover(CASES[name], SLOPE_US, COUNTS, np.random.default_rng([1, number]), runs)
+    case = noise_of(noise).one if name == "resampled" else CASES[name]
+    number = [*CASES, "resampled"].index(name)
+    sure, held = cover(case, np.random.default_rng([1, number]), runs)
     within: bool | None = held.value + 2 * held.error >= LEAST
     if name == "plain":
         within = within and held.value - 2 * held.error <= MOST
@@ -302,10 +284,10 @@ def covered(name: str, runs: int, noise: Path) -> Line:
 
 def compared(kind: str, runs: int, noise: Path) -> list[Line]:
     """Wrong calls over the whole stopping procedure; `kind` of noise: simple or resampled."""
-    pair, n, blocks = _pair(kind, noise)
+    pair, blocks = _pair(kind, noise)
     rng = np.random.default_rng([2, len(kind)])
-    same = told(pair, n, 1.0, rng, runs, LOOKS, LOOKS[-1], blocks)
-    edge = told(pair, n, 1 + dtype.MARGIN, rng, runs, LOOKS, LOOKS[-1], blocks)
+    same = told(pair, 1.0, rng, runs, LOOKS, LOOKS[-1], blocks)
+    edge = told(pair, 1 + dtype.MARGIN, rng, runs, LOOKS, LOOKS[-1], blocks)
     return [
         _bounded(f"{kind}: identical, called different", same["different"]),
         _bounded(f"{kind}: at the margin, called equivalent", edge["equivalent"]),
@@ -314,24 +296,21 @@ def compared(kind: str, runs: int, noise: Path) -> list[Line]:
 
 def powered(kind: str, runs: int, noise: Path) -> list[Line]:
     """Power at the budget of the profile standard: its first look, its blocks. Where it falls short, what it takes."""
-    pair, n, blocks = _pair(kind, noise)
+    pair, blocks = _pair(kind, noise)
     looks = config.load("standard").launches.looks
     lines = []
     for name, factor, said in (("identical", 1.0, "equivalent"), ("15 % apart", APART, "different")):
-        share = told(pair, n, factor, np.random.default_rng([4, len(kind)]), runs, looks, looks[0], blocks)[said]
+        share = told(pair, factor, np.random.default_rng([4, len(kind)]), runs, looks, looks[0], blocks)[said]
         text = f"{share}, at {looks[0]} launches of {blocks} blocks"
         if share.value < POWER:
-            text += f"; {POWER:.0%} {enough(pair, n, factor, said, max(200, runs // 20), blocks)}"
+            text += f"; {POWER:.0%} {enough(pair, factor, said, max(200, runs // 20), blocks)}"
         lines.append(Line(f"{kind}: {name}, called {said}", text, {"share": share.value, "error": share.error}, None))
     return lines
 
 
-def _pair(kind: str, noise: Path) -> tuple[Pair, Floats, int]:
+def _pair(kind: str, noise: Path) -> tuple[Pair, int]:
     blocks = config.options(config.load("standard"), "dtype").blocks
-    if kind == "resampled":
-        stored = noise_of(noise)
-        return stored.two, stored.pair_n, blocks
-    return simple_pair, np.array(dtype.DtypeOptions().counts["one_pass"], dtype=np.float64), blocks
+    return (noise_of(noise).two if kind == "resampled" else simple_pair), blocks
 
 
 def _bounded(name: str, share: Share) -> Line:

@@ -18,7 +18,7 @@ SLACK = 3 * np.sqrt(0.94 * 0.06 / RUNS)
 def covers(case: str) -> float:
     number = list(coverage.CASES).index(case)
     rng = np.random.default_rng([5, number])
-    return coverage.cover(coverage.CASES[case], coverage.SLOPE_US, coverage.COUNTS, rng, RUNS)[1].value
+    return coverage.cover(coverage.CASES[case], rng, RUNS)[1].value
 
 
 @pytest.mark.parametrize("case", [name for name in coverage.CASES if name != "two_mode_launches"])
@@ -26,15 +26,48 @@ def test_the_interval_of_a_slope_holds_the_truth_as_often_as_it_says(case: str) 
     assert covers(case) >= coverage.LEAST - SLACK
 
 
+def stored_run() -> Series:
+    """Twenty launches that scatter by 10 %, of samples in two modes, on a ladder that is bent by 4 % in its middle."""
+    rng = np.random.default_rng(8)
+    n = np.array([100.0, 200.0, 400.0, 700.0, 1000.0])
+    modes = np.where(rng.random((20, 12, n.size)) < 0.25, 2.5, 0.5)
+    launch = np.exp(rng.normal(0, 0.1, (20, 1, 1)))
+    us = (500 + 7 * launch * n * np.array([1, 1, 1.04, 1, 1])) * modes
+    us[3, 7:] = us[5, 0, 2] = np.nan
+    return Series(n, us)
+
+
+def test_resampled_noise_has_the_scatter_and_the_modes_of_the_stored_run_and_a_known_slope() -> None:
+    stored = stored_run()
+    times = coverage.Noise.of(stored).one(np.random.default_rng(9), 400, 50)
+    drawn = Series(coverage.COUNTS, times)
+    assert np.log(drawn.slopes).mean() == pytest.approx(np.log(coverage.SLOPE_US), abs=0.02)
+    assert np.log(drawn.slopes).std() == pytest.approx(np.log(stored.slopes).std(), rel=0.15)
+    modes = stats.two_modes((times / drawn.lines().at(coverage.COUNTS)[:, None])[:20].ravel())
+    assert modes is not None
+    assert (modes.upper_share, modes.upper / modes.lower) == pytest.approx((0.25, 5), rel=0.15)
+
+
+def test_the_interval_holds_the_truth_of_resampled_noise_too() -> None:
+    _, held = coverage.cover(coverage.Noise.of(stored_run()).one, np.random.default_rng(10), RUNS)
+    assert held.value >= coverage.LEAST - SLACK
+
+
+def test_planted_samples_whose_mean_is_not_the_cost_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Series, "lines", lambda self, part=None: stats.line(self.n, np.nanmedian(self.us, axis=1)))  # noqa: ARG005
+    monkeypatch.setattr(Series, "doubt", "")
+    assert covers("lognormal") < coverage.LEAST - SLACK
+
+
 def test_planted_the_wait_not_subtracted_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def total_over_n(n: Floats, y: Floats) -> stats.Line:
         slope = (np.asarray(y) / n).mean(axis=-1)
         return stats.Line(slope, np.zeros_like(slope))
 
-    honest = coverage.cover(coverage.CASES["plain"], 20.0, coverage.COUNTS, np.random.default_rng(1), 50)
+    honest = coverage.cover(coverage.CASES["plain"], np.random.default_rng(1), 50)
     monkeypatch.setattr(Series, "lines", lambda self, part=None: total_over_n(self.n, self.means))  # noqa: ARG005
     monkeypatch.setattr(Series, "doubt", "")
-    faulty = coverage.cover(coverage.CASES["plain"], 20.0, coverage.COUNTS, np.random.default_rng(1), 50)
+    faulty = coverage.cover(coverage.CASES["plain"], np.random.default_rng(1), 50)
     assert honest[1].value > 0.8
     assert faulty[1].value < 0.05
 
@@ -48,25 +81,32 @@ def test_planted_counts_below_the_knee_are_caught(monkeypatch: pytest.MonkeyPatc
 def test_planted_counts_below_the_knee_are_doubted_even_where_they_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Series, "range", property(lambda self: (0, len(self.n) - 1)))
     rng = np.random.default_rng(2)
-    sure, _ = coverage.cover(coverage.CASES["polled"], 20.0, coverage.COUNTS, rng, 50)
+    sure, _ = coverage.cover(coverage.CASES["polled"], rng, 50)
     assert sure.value < 0.1
 
 
-def test_planted_degrees_of_freedom_that_are_wrong_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def narrow(values: Floats, level: float = 0.95) -> Interval:
-        log = np.log(np.asarray(values, dtype=np.float64))
-        half = stats.student_t(level, log.size) * log.std(ddof=0) / np.sqrt(log.size)
-        middle = log.mean()
-        value, low, high = (float(np.exp(middle + side)) for side in (0, -half, half))
-        return Interval(value, low, high, level, log.size)
+def interval_covers() -> float:
+    """Of many runs of three launches each: little enough that a fault of the interval shows."""
+    slopes = np.exp(np.random.default_rng(11).normal(0, 0.1, size=(20_000, 3)))
+    intervals = [stats.geometric_interval(run) for run in slopes]
+    return float(np.mean([interval.low <= 1 <= interval.high for interval in intervals]))
 
-    monkeypatch.setattr(stats, "geometric_interval", narrow)
-    assert covers("plain") < coverage.LEAST - SLACK
+
+@pytest.mark.parametrize(("ddof", "more"), [(0, 0), (1, 1)])
+def test_planted_a_divisor_or_degrees_of_freedom_that_are_wrong_are_caught(
+    monkeypatch: pytest.MonkeyPatch, ddof: int, more: int
+) -> None:
+    def narrow(x: Floats, level: float = 0.95) -> Interval:
+        half = stats.student_t(level, x.size - 1 + more) * x.std(ddof=ddof) / np.sqrt(x.size)
+        return Interval(float(x.mean()), float(x.mean() - half), float(x.mean() + half), level, x.size)
+
+    assert coverage.LEAST <= interval_covers() <= coverage.MOST
+    monkeypatch.setattr(stats, "mean_interval", narrow)
+    assert interval_covers() < coverage.LEAST
 
 
 def equivalent_share(looks: tuple[int, ...] = (12,)) -> float:
-    counts = np.array([200.0, 400.0, 700.0, 1000.0])
-    shares = coverage.told(coverage.simple_pair, counts, 1.0, np.random.default_rng(3), 150, looks, 12, 12)
+    shares = coverage.told(coverage.simple_pair, 1.0, np.random.default_rng(3), 150, looks, 12, 12)
     return float(shares["equivalent"].value)
 
 
@@ -93,9 +133,8 @@ def test_a_sample_that_one_side_lacks_is_left_out_of_the_other() -> None:
 
 @pytest.mark.parametrize(("factor", "wrong"), [(1.0, "different"), (1.05, "equivalent")])
 def test_comparisons_are_seldom_wrong_over_all_looks(factor: float, wrong: str) -> None:
-    counts = np.array([200.0, 400.0, 700.0, 1000.0])
     shares = coverage.told(
-        coverage.simple_pair, counts, factor, np.random.default_rng(4), 200, coverage.LOOKS, coverage.LOOKS[-1], 12
+        coverage.simple_pair, factor, np.random.default_rng(4), 200, coverage.LOOKS, coverage.LOOKS[-1], 12
     )
     assert shares[wrong].value <= coverage.WRONG + 3 * np.sqrt(0.05 * 0.95 / 200)
 
