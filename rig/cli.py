@@ -18,10 +18,13 @@ from rig import __version__, config, doctor, frames, store
 from rig.browsers import find
 from rig.browsers import flags as browser_flags
 from rig.browsers.flags import AdapterAsked
+from rig.compare import MARGIN, ComparisonVerdict, NothingToCompare, Unlike, told
+from rig.compare import compare as compare_runs
 from rig.executors.chromium import ChromiumExecutor
 from rig.experiments import REGISTRY
 from rig.measure import Exit, measure, render, resume
 from rig.publish import publish as publish_run
+from rig.records import encode
 from rig.report import findings
 
 app = typer.Typer(
@@ -162,6 +165,35 @@ def publish(
     except (store.StoreError, config.ProfileError) as error:
         raise _fail(Exit.usage, str(error)) from None
     out.print(escape(f"published: {place}"))
+
+
+@app.command()
+def compare(
+    baseline: Annotated[Path, typer.Argument(help="The run to compare with.")],
+    candidate: Annotated[Path, typer.Argument(help="The run that may be worse.")],
+    margin: Annotated[float, typer.Option(help="A change smaller than this fraction does not matter.")] = MARGIN,
+    unlike: Annotated[
+        bool, typer.Option("--unlike", help="Compare other machines, adapters or programs all the same.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Strict JSON on stdout instead of the table.")] = False,
+) -> None:
+    """Tell which figures of a run are worse than a baseline's: exit 1 if any is."""
+    if not 0 < margin < 1:
+        raise _fail(Exit.usage, f"--margin {margin:g} is not between 0 and 1")
+    try:
+        both = (frames.read(baseline), frames.read(candidate))
+        found = compare_runs(*both, margin=margin, unlike=unlike, names=(str(baseline), str(candidate)))
+    except (store.StoreError, config.ProfileError) as error:
+        raise _fail(Exit.usage, str(error)) from None
+    except Unlike as error:
+        raise _fail(Exit.usage, f"not alike (--unlike compares them all the same): {error}") from None
+    except NothingToCompare as error:
+        raise _fail(Exit.no_result, str(error)) from None
+    typer.echo(encode(found).decode() if as_json else "\n".join(told(found)))
+    if worse := found.having(ComparisonVerdict.worse):
+        raise _fail(Exit.worse, f"{len(worse)} figures are worse, first {worse[0].key}")
+    if found.lost:
+        raise _fail(Exit.no_result, f"{len(found.lost)} figures have failed in B alone, first {found.lost[0]}")
 
 
 @app.command("doctor")

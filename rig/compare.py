@@ -1,0 +1,505 @@
+"""Is B worse than A, the baseline? Two stored runs, figure by figure, each with an interval and a verdict. Pure."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+import numpy as np
+from scipy import stats as distributions
+
+from rig import analysis, config, likeness
+from rig.experiments import REGISTRY
+from rig.experiments.base import MAIN
+from rig.frames import Run
+from rig.likeness import Difference
+from rig.records import SCHEMA, Launch, Metric, MetricOutcome, Name, Outcome, Record, Summary
+from rig.report import words
+from rig.stats import Floats, student_t
+
+MARGIN = 0.05
+"""A change smaller than this fraction is not worth mentioning."""
+
+ALPHA = 0.05
+"""Probability that of two runs alike any cost comes out as different, all of them together."""
+
+MOST_FAILED = 0.5
+"""A run in which a larger share of the cells failed says nothing of the rest either."""
+
+COST_UNITS = ("us", "switches")
+"""Of figures in these units more is worse."""
+
+NOT_COSTS = ("anatomy.call_remainder_us", "anatomy.remainder_us", "noop.difference_us", "policy.stamping_us")
+"""What is left over between two figures of the same thing: it examines the instrument, and is nobody's cost."""
+
+
+class Unlike(Exception):
+    """The two runs are not of the same thing, in one line with both."""
+
+
+class NothingToCompare(Exception):
+    """One of the runs, or all of their figures, can't be compared: why, in one line."""
+
+
+class ComparisonVerdict(StrEnum):
+    """Of one figure. `differs`: it changed, but is no cost, so that neither way is worse."""
+
+    worse = "worse"
+    unresolved = "unresolved"
+    differs = "differs"
+    same = "same"
+    better = "better"
+    not_comparable = "not_comparable"
+
+
+class Scale(StrEnum):
+    """How two values are set against each other: B over A, or B less A where they may be zero or negative."""
+
+    ratio = "ratio"
+    difference = "difference"
+
+
+class Comparison(Record, frozen=True):
+    """One figure of both runs. `baseline`, `candidate`: its values as each run's summary has them.
+
+    `value` with its interval is on `scale`; `significant`: no change is ruled out, by `p_adjusted`, which is Holm's where
+    it is a cost; `practical`: its whole interval is beyond the margin.
+    """
+
+    key: Name
+    experiment: Name
+    metric: Name
+    variant: dict[str, str | int | float]
+    unit: str
+    cost: bool
+    verdict: ComparisonVerdict
+    reason: str = ""
+    baseline: float | None = None
+    candidate: float | None = None
+    scale: Scale | None = None
+    value: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    ci_level: float = 1 - ALPHA
+    paired: bool = False
+    baseline_launches: int = 0
+    candidate_launches: int = 0
+    p: float | None = None
+    p_adjusted: float | None = None
+    significant: bool = False
+    practical: bool = False
+
+
+class Report(Record, frozen=True):
+    """A whole comparison, worst first. `lost`: figures that have failed in the candidate alone."""
+
+    schema: int
+    baseline: str
+    candidate: str
+    sentence: str
+    method: str
+    error: str
+    margin: float
+    alpha: float
+    costs_compared: int
+    unlike: tuple[str, ...]
+    environment: tuple[Difference, ...]
+    lost: tuple[str, ...]
+    comparisons: tuple[Comparison, ...]
+
+    def having(self, verdict: ComparisonVerdict) -> list[Comparison]:
+        return [one for one in self.comparisons if one.verdict is verdict]
+
+
+def compare(
+    a: Run, b: Run, *, margin: float = MARGIN, unlike: bool = False, names: tuple[str, str] = ("A", "B")
+) -> Report:
+    """Compares B with the baseline A; summaries are computed anew. `unlike` allows runs that are not of one kind.
+
+    NothingToCompare where a run is not valid as a whole, or no figure can be compared; Unlike unless they are alike.
+    """
+    for name, run in zip(names, (a, b), strict=True):
+        if why := invalid(run):
+            raise NothingToCompare(f"{name} compares with nothing: {why}")
+    apart = likeness.unlike(a, b)
+    if apart and not unlike:
+        raise Unlike("; ".join(apart))
+    ours, theirs = analysis.summarise(a), analysis.summarise(b)
+    pairs = alternating(a, b)
+    found = corrected([_compared(*both, pairs, margin) for both in _matched(ours, theirs, paired_experiments(a, b))])
+    settled = tuple(sorted((_judged(one, margin) for one in found), key=_worst_first))
+    if all(one.verdict is ComparisonVerdict.not_comparable for one in settled):
+        raise NothingToCompare(f"no figure can be compared, of {len(settled)}; first: {settled[0].reason}")
+    costs = sum(one.cost and one.p is not None for one in settled)
+    return Report(
+        schema=SCHEMA,
+        baseline=names[0],
+        candidate=names[1],
+        sentence=_sentence(settled, margin),
+        method=_method(settled),
+        error=_error(costs),
+        margin=margin,
+        alpha=ALPHA,
+        costs_compared=costs,
+        unlike=tuple(apart),
+        environment=tuple(likeness.environment(a, b)),
+        lost=_lost(ours, theirs),
+        comparisons=settled,
+    )
+
+
+# --- which runs and figures --------------------------------------------------------------------------------------
+
+
+def invalid(run: Run) -> str:
+    """Why a run as a whole compares with nothing, or nothing."""
+    if not run.manifest.finished:
+        return f"it did not finish: {run.manifest.why}"
+    if not likeness.good(run):
+        last = f", the last one {run.launches[-1].outcome}" if run.launches else ""
+        return f"none of its {len(run.launches)} launches counts{last}"
+    rows = run.samples
+    absent = set(rows["cell"]) - set(rows.loc[rows["outcome"] != str(Outcome.not_supported), "cell"])
+    cells = set(run.cells) - absent
+    failed = cells - set(Run.counted(rows)["cell"])
+    if len(failed) > MOST_FAILED * len(cells):
+        return f"{len(failed)} of its {len(cells)} cells have no sample that counts"
+    return ""
+
+
+def paired_experiments(a: Run, b: Run) -> set[str]:
+    """Experiments of both runs that are measured in the main arm alone: their values are by launch, not by round."""
+    profiles = [analysis.profile_of(run) for run in (a, b)]
+    return {
+        name
+        for name in REGISTRY
+        if all(
+            name in profile.experiments
+            and not REGISTRY[name].in_every_block
+            and tuple(REGISTRY[name].arms(config.options(profile, name))) == (MAIN,)
+            for profile in profiles
+        )
+    }
+
+
+def _matched(ours: Summary, theirs: Summary, pairable: set[str]) -> list[tuple[Metric | None, Metric | None, bool]]:
+    """Figures of both by key, those that only one has included, and whether they may be paired."""
+    left, right = ({metric.key: metric for metric in summary.metrics} for summary in (ours, theirs))
+    keys = dict.fromkeys([*left, *right])
+    experiment = {key: (left.get(key) or right[key]).experiment for key in keys}
+    return [(left.get(key), right.get(key), experiment[key] in pairable) for key in keys]
+
+
+def _lost(ours: Summary, theirs: Summary) -> tuple[str, ...]:
+    before = {metric.key for metric in analysis.missing(ours)}
+    return tuple(metric.key for metric in analysis.missing(theirs) if metric.key not in before)
+
+
+# --- pairs -------------------------------------------------------------------------------------------------------
+
+
+def alternating(a: Run, b: Run) -> dict[str, str]:
+    """Launch k of A by launch k of B, where they were made in turn; empty where they were not.
+
+    In turn: in the order of their begins, each two that follow each other are one of each run. What drifts slowly is
+    then in both of a pair. A pair of which one does not count is left out.
+    """
+    try:
+        ours, theirs = (_in_time(run) for run in (a, b))
+    except ValueError:
+        return {}
+    if len(ours) != len(theirs) or len(ours) < 2:
+        return {}
+    turns = list(zip(ours, theirs, strict=True))
+    begins = [sorted((_began(one), _began(other))) for one, other in turns]
+    if any(later[0] <= earlier[1] for earlier, later in itertools.pairwise(begins)):
+        return {}
+    return {
+        str(one.launch): str(other.launch)
+        for one, other in turns
+        if one.outcome is Outcome.ok and other.outcome is Outcome.ok
+    }
+
+
+def _in_time(run: Run) -> list[Launch]:
+    return sorted((launch for launch in run.launches if launch.arm == MAIN.name), key=_began)
+
+
+def _began(launch: Launch) -> datetime:
+    return datetime.fromisoformat(launch.began)
+
+
+# --- one figure --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Shift:
+    """From one mean to another: the estimate, its standard error and the degrees of freedom."""
+
+    value: float
+    error: float
+    degrees: float
+
+    def interval(self, level: float) -> tuple[float, float]:
+        half = student_t(level, self.degrees) * self.error
+        return self.value - half, self.value + half
+
+    @property
+    def p(self) -> float:
+        """Two-sided, of no shift at all."""
+        if self.error == 0:
+            return 1.0 if self.value == 0 else 0.0
+        return float(2 * distributions.t.sf(abs(self.value) / self.error, self.degrees))
+
+
+def welch(x: Floats, y: Floats) -> Shift:
+    """Mean of y less mean of x, two independent samples whose variances may differ (Welch, Biometrika 34, 1947), with
+    Satterthwaite's degrees of freedom (Biometrics Bulletin 2, 1946).
+    """
+    of_x, of_y = x.var(ddof=1) / x.size, y.var(ddof=1) / y.size
+    total = of_x + of_y
+    share = of_x / total if total > 0 else 0.5
+    degrees = 1 / (share**2 / (x.size - 1) + (1 - share) ** 2 / (y.size - 1))
+    return Shift(float(y.mean() - x.mean()), float(np.sqrt(total)), float(degrees))
+
+
+def paired(x: Floats, y: Floats) -> Shift:
+    """Mean of y − x over pairs, with Student's t (NIST/SEMATECH e-Handbook, 7.3.1.1)."""
+    apart = y - x
+    return Shift(float(apart.mean()), float(apart.std(ddof=1) / np.sqrt(apart.size)), apart.size - 1)
+
+
+def is_cost(metric: Metric) -> bool:
+    """Whether more of it is worse. Brackets are enclosures of a count, no costs."""
+    return metric.unit in COST_UNITS and metric.metric not in NOT_COSTS and metric.ci_level < 1
+
+
+def _compared(
+    ours: Metric | None, theirs: Metric | None, pairable: bool, pairs: Mapping[str, str], margin: float
+) -> Comparison:
+    """The figure's shift with its interval; its verdict is yet to come, but where it is not comparable."""
+    metric = ours or theirs
+    assert metric is not None
+    common = Comparison(
+        key=metric.key,
+        experiment=metric.experiment,
+        metric=metric.metric,
+        variant=metric.variant,
+        unit=metric.unit,
+        cost=is_cost(metric),
+        verdict=ComparisonVerdict.not_comparable,
+        baseline=ours.value if ours else None,
+        candidate=theirs.value if theirs else None,
+        baseline_launches=ours.n_launches if ours else 0,
+        candidate_launches=theirs.n_launches if theirs else 0,
+    )
+    reason = _why_not(ours, theirs)
+    if reason or ours is None or theirs is None:
+        return msgspec.structs.replace(common, reason=reason)
+    chosen = [
+        (one, other)
+        for one, other in pairs.items()
+        if pairable and one in ours.per_launch and other in theirs.per_launch
+    ]
+    in_pairs = len(chosen) >= 2
+    x = np.array([ours.per_launch[one] for one, _ in chosen] if in_pairs else list(ours.per_launch.values()))
+    y = np.array([theirs.per_launch[other] for _, other in chosen] if in_pairs else list(theirs.per_launch.values()))
+    scale = Scale.ratio if (x > 0).all() and (y > 0).all() else Scale.difference
+    if scale is Scale.ratio:
+        x, y = np.log(x), np.log(y)
+    shift = (paired if in_pairs else welch)(x, y)
+    ends = (shift.value, *shift.interval(1 - ALPHA))
+    if scale is Scale.ratio:
+        with np.errstate(over="ignore"):
+            ends = tuple(float(np.exp(end)) for end in ends)  # type: ignore[assignment]
+    if not all(math.isfinite(end) for end in ends):
+        return msgspec.structs.replace(common, reason="its launches scatter too widely for any interval")
+    low, high = _bounds(scale, margin, common)
+    return msgspec.structs.replace(
+        common,
+        verdict=ComparisonVerdict.unresolved,
+        scale=scale,
+        value=ends[0],
+        ci_low=ends[1],
+        ci_high=ends[2],
+        paired=in_pairs,
+        baseline_launches=x.size,
+        candidate_launches=y.size,
+        p=shift.p,
+        practical=ends[1] > high or ends[2] < low,
+    )
+
+
+def _why_not(ours: Metric | None, theirs: Metric | None) -> str:
+    """Why a figure can't be compared, or nothing."""
+    left, right = _absence(ours), _absence(theirs)
+    if left == right:
+        return f"both {left}" if left else ""
+    return "; ".join(f"{side} {why}" for side, why in (("A", left), ("B", right)) if why)
+
+
+def _absence(metric: Metric | None) -> str:
+    if metric is None:
+        return "without such a figure"
+    if metric.outcome is not MetricOutcome.ok:
+        return f"{str(metric.outcome).replace('_', ' ')}: {metric.reason}"
+    if metric.ci_level == 1:
+        return "an enclosure, without values by launch"
+    return "" if len(metric.per_launch) >= 2 else "without values of two launches"
+
+
+def _bounds(scale: Scale | None, margin: float, one: Comparison) -> tuple[float, float]:
+    """Within these a change is not worth mentioning. Of a difference: the margin of the larger of the two values."""
+    if scale is Scale.ratio:
+        return 1 / (1 + margin), 1 + margin
+    size = margin * max(abs(one.baseline or 0.0), abs(one.candidate or 0.0))
+    return -size, size
+
+
+def corrected(found: Sequence[Comparison]) -> list[Comparison]:
+    """With p values for all costs together (Holm, Scand. J. Statist. 6, 1979), and whether they are significant.
+
+    What is no cost stands for itself: nothing is concluded from it about better or worse.
+    """
+    family = sorted((one for one in found if one.cost and one.p is not None), key=lambda one: one.p or 0.0)
+    adjusted: dict[str, float] = {}
+    highest = 0.0
+    for rank, one in enumerate(family):
+        highest = max(highest, min(1.0, (len(family) - rank) * (one.p or 0.0)))
+        adjusted[one.key] = highest
+    out = []
+    for one in found:
+        p = adjusted.get(one.key, one.p)
+        out.append(msgspec.structs.replace(one, p_adjusted=p, significant=p is not None and p <= ALPHA))
+    return out
+
+
+def _judged(one: Comparison, margin: float) -> Comparison:
+    """The verdict: both significant and practical, or the same with the whole interval, or neither."""
+    if one.value is None or one.ci_low is None or one.ci_high is None:
+        return one
+    neutral = 1.0 if one.scale is Scale.ratio else 0.0
+    low, high = _bounds(one.scale, margin, one)
+    if one.significant and one.practical:
+        changed = ComparisonVerdict.worse if one.value > neutral else ComparisonVerdict.better
+        return msgspec.structs.replace(one, verdict=changed if one.cost else ComparisonVerdict.differs)
+    # two one-sided tests (Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987)
+    if low <= one.ci_low and one.ci_high <= high:
+        return msgspec.structs.replace(one, verdict=ComparisonVerdict.same)
+    beyond = words.exact(100 * margin, "%")
+    if one.practical:
+        why = f"beyond {beyond} taken alone, not among all costs compared (p {words.number(one.p_adjusted)} by Holm)"
+    elif one.significant:
+        why = f"it changed, but maybe by less than {beyond}"
+    else:
+        why = f"neither no change nor one of {beyond} can be ruled out"
+    return msgspec.structs.replace(one, reason=why)
+
+
+# --- in words ----------------------------------------------------------------------------------------------------
+
+
+def _worst_first(one: Comparison) -> tuple[object, ...]:
+    rank = list(ComparisonVerdict).index(one.verdict)
+    ratio = one.scale is Scale.ratio
+    size = one.value if ratio and one.value is not None else 1 + _relative(one)
+    return rank, not one.cost, -size, one.key
+
+
+def _relative(one: Comparison) -> float:
+    size = max(abs(one.baseline or 0.0), abs(one.candidate or 0.0))
+    return (one.value or 0.0) / size if size else 0.0
+
+
+def _sentence(found: Sequence[Comparison], margin: float) -> str:
+    """The whole comparison in one sentence, and its worst figure in another."""
+    costs = [one for one in found if one.cost]
+    count = {verdict: sum(one.verdict is verdict for one in costs) for verdict in ComparisonVerdict}
+    compared = len(costs) - count[ComparisonVerdict.not_comparable]
+    worse = count[ComparisonVerdict.worse]
+    told = (
+        f"{worse or 'None'} of {words.counted(compared, 'cost')} compared "
+        f"{'is' if worse <= 1 else 'are'} worse, {count[ComparisonVerdict.better]} better, "
+        f"{count[ComparisonVerdict.same]} the same within {words.exact(100 * margin, '%')}, "
+        f"{count[ComparisonVerdict.unresolved]} unresolved; "
+        f"{count[ComparisonVerdict.not_comparable]} can't be compared."
+    )
+    return f"{told} Worst: {found[0].key}, {change(found[0])}." if worse else told
+
+
+def _method(found: Sequence[Comparison]) -> str:
+    pairs = sum(one.paired for one in found)
+    how = (
+        "Launches of the two runs alternate in time and are compared in pairs (paired t)"
+        if pairs
+        else "Launches of the two runs do not alternate in time and are compared as independent (Welch's t)"
+    )
+    rest = sum(one.p is not None for one in found) - pairs
+    apart = f"; {words.counted(rest, 'figure')} as independent (Welch's t)" if pairs and rest else ""
+    level = words.level(1 - ALPHA)
+    return f"{how}{apart}; on logarithms where all values are positive, else on differences; {level} intervals."
+
+
+def _error(costs: int) -> str:
+    """What the verdicts are worth; without Holm each of many figures would have its own chance of a false alarm."""
+    return (
+        f"Of two runs alike, any of the {words.counted(costs, 'cost')} comes out as worse or better with a probability "
+        f"of at most {words.level(ALPHA)} (Holm's correction), as far as the launches of a run scatter as those of two "
+        "runs do; drift between runs is told apart only where their launches alternate."
+    )
+
+
+def change(one: Comparison) -> str:
+    """`1.2 times (1.15 to 1.25)`, or the difference in its unit."""
+    if one.value is None:
+        return words.MISSING
+    unit = "ratio" if one.scale is Scale.ratio else one.unit
+    return f"{words.quantity(one.value, unit)} ({words.interval(one.ci_low, one.ci_high, unit, one.value)})"
+
+
+def told(report: Report) -> list[str]:
+    """The comparison as lines for people: what to know first, then a table, worst first."""
+    lines = [report.sentence, "", f"baseline A: {report.baseline}", f"candidate B: {report.candidate}"]
+    lines += [f"not alike: {why}" for why in report.unlike]
+    lines += [line for one in report.environment for line in _surroundings(one)]
+    if not report.environment:
+        lines.append("same browser, flags, rig and system")
+    lines += [f"has failed in B alone: {key}" for key in report.lost]
+    lines += [report.method, report.error, ""]
+    head = ("verdict", "A", "B", "change", "significant", "practical", "launches", "figure")
+    rows = [head, *(_row(one) for one in report.comparisons)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(head) - 1)]
+    for row in rows:
+        lines.append("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]))
+    return lines
+
+
+def _surroundings(one: Difference) -> list[str]:
+    if one.what == "flags":
+        sides = (("removed", one.baseline), ("added", one.candidate))
+        return [f"flags {what}: {words.foreign(text)}" for what, text in sides if text]
+    left, right = (words.foreign(words.given(text)) for text in (one.baseline, one.candidate))
+    return [f"{one.what}: {left} in A, {right} in B"]
+
+
+def _row(one: Comparison) -> tuple[str, ...]:
+    absent = one.value is None
+    return (
+        str(one.verdict).replace("_", " "),
+        words.quantity(one.baseline, one.unit),
+        words.quantity(one.candidate, one.unit),
+        "" if absent else change(one),
+        "" if absent else _yes(one.significant),
+        "" if absent else _yes(one.practical),
+        "" if absent else f"{one.baseline_launches} {'pairs' if one.paired else f'and {one.candidate_launches}'}",
+        one.key + (f": {words.foreign(one.reason)}" if one.reason else ""),
+    )
+
+
+def _yes(truth: bool) -> str:
+    return "yes" if truth else "no"
