@@ -22,7 +22,9 @@ from rig.compare import MARGIN, ComparisonVerdict, NothingToCompare, Unlike, tol
 from rig.compare import compare as compare_runs
 from rig.executors.chromium import ChromiumExecutor
 from rig.experiments import REGISTRY
+from rig.export import export as export_run
 from rig.measure import Exit, measure, render, resume
+from rig.merge import merge as merge_runs
 from rig.publish import publish as publish_run
 from rig.records import encode
 from rig.report import findings
@@ -194,6 +196,32 @@ def compare(
         raise _fail(Exit.worse, f"{len(worse)} figures are worse, first {worse[0].key}")
     if found.lost:
         raise _fail(Exit.no_result, f"{len(found.lost)} figures have failed in B alone, first {found.lost[0]}")
+
+
+@app.command()
+def merge(
+    to: Annotated[Path, typer.Argument(help="Where the joined run goes: a new or empty folder.", metavar="OUT")],
+    runs: Annotated[list[Path], typer.Argument(help="Runs of one plan, two or more.")],
+) -> None:
+    """Join runs of one plan, machine, build and adapter into one with all their launches."""
+    try:
+        merge_runs(to, runs)
+    except (store.StoreError, config.ProfileError) as error:
+        raise _fail(Exit.usage, str(error)) from None
+    _tell(to)
+
+
+@app.command()
+def export(
+    run: Annotated[Path, typer.Argument(help="A run directory.")],
+    to: Annotated[Path | None, typer.Option("--out", help="Where the files go; default RUN/csv.")] = None,
+) -> None:
+    """Write a run's samples, metrics and launches as CSV."""
+    try:
+        for place in export_run(run, to):
+            out.print(escape(str(place)))
+    except (store.StoreError, config.ProfileError) as error:
+        raise _fail(Exit.usage, str(error)) from None
 
 
 @app.command("doctor")

@@ -67,8 +67,8 @@ class Scale(StrEnum):
 class Comparison(Record, frozen=True):
     """One figure of both runs. `baseline`, `candidate`: its values as each run's summary has them.
 
-    `value` with its interval is on `scale`; `significant`: no change is ruled out, by `p_adjusted`, which is Holm's where
-    it is a cost; `practical`: its whole interval is beyond the margin.
+    `value` with its interval is on `scale`; `significant`: "no change" is ruled out, by `p_adjusted`, which is Holm's
+    of a cost; `practical`: its whole interval is beyond the margin.
     """
 
     key: Name
