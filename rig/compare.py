@@ -131,7 +131,13 @@ def compare(
         raise Unlike("; ".join(apart))
     ours, theirs = analysis.summarise(a), analysis.summarise(b)
     pairs = alternating(a, b)
-    found = corrected([_compared(*both, pairs, margin) for both in _matched(ours, theirs, paired_experiments(a, b))])
+    pairable = paired_experiments(a, b)
+    found = corrected(
+        [
+            one_figure(one, other, pairs if experiment in pairable else {}, margin)
+            for experiment, one, other in _matched(ours, theirs)
+        ]
+    )
     settled = tuple(sorted((_judged(one, margin) for one in found), key=_worst_first))
     if all(one.verdict is ComparisonVerdict.not_comparable for one in settled):
         raise NothingToCompare(f"no figure can be compared, of {len(settled)}; first: {settled[0].reason}")
@@ -187,12 +193,11 @@ def paired_experiments(a: Run, b: Run) -> set[str]:
     }
 
 
-def _matched(ours: Summary, theirs: Summary, pairable: set[str]) -> list[tuple[Metric | None, Metric | None, bool]]:
-    """Figures of both by key, those that only one has included, and whether they may be paired."""
+def _matched(ours: Summary, theirs: Summary) -> list[tuple[str, Metric | None, Metric | None]]:
+    """Experiment and figure of both by key, those that only one has included."""
     left, right = ({metric.key: metric for metric in summary.metrics} for summary in (ours, theirs))
-    keys = dict.fromkeys([*left, *right])
-    experiment = {key: (left.get(key) or right[key]).experiment for key in keys}
-    return [(left.get(key), right.get(key), experiment[key] in pairable) for key in keys]
+    every = right | left
+    return [(every[key].experiment, left.get(key), right.get(key)) for key in dict.fromkeys([*left, *right])]
 
 
 def _lost(ours: Summary, theirs: Summary) -> tuple[str, ...]:
@@ -279,13 +284,41 @@ def is_cost(metric: Metric) -> bool:
     return metric.unit in COST_UNITS and metric.metric not in NOT_COSTS and metric.ci_level < 1
 
 
-def _compared(
-    ours: Metric | None, theirs: Metric | None, pairable: bool, pairs: Mapping[str, str], margin: float
+def one_figure(
+    ours: Metric | None, theirs: Metric | None, pairs: Mapping[str, str] | None = None, margin: float = MARGIN
 ) -> Comparison:
     """The figure's shift with its interval; its verdict is yet to come, but where it is not comparable."""
+    common = _as_found(ours, theirs)
+    reason = _why_not(ours, theirs)
+    if reason or ours is None or theirs is None:
+        return msgspec.structs.replace(common, reason=reason)
+    x, y, in_pairs = _values(ours, theirs, pairs or {})
+    scale = Scale.ratio if (x > 0).all() and (y > 0).all() else Scale.difference
+    shift = (paired if in_pairs else welch)(*((np.log(x), np.log(y)) if scale is Scale.ratio else (x, y)))
+    value, low, high = _on(scale, shift.value, *shift.interval(1 - ALPHA))
+    if not all(map(math.isfinite, (value, low, high))):
+        return msgspec.structs.replace(common, reason="its launches scatter too widely for any interval")
+    least, most = _bounds(scale, margin, common)
+    return msgspec.structs.replace(
+        common,
+        verdict=ComparisonVerdict.unresolved,
+        scale=scale,
+        value=value,
+        ci_low=low,
+        ci_high=high,
+        paired=in_pairs,
+        baseline_launches=x.size,
+        candidate_launches=y.size,
+        p=shift.p,
+        practical=low > most or high < least,
+    )
+
+
+def _as_found(ours: Metric | None, theirs: Metric | None) -> Comparison:
+    """What the two summaries say, not yet set against each other."""
     metric = ours or theirs
     assert metric is not None
-    common = Comparison(
+    return Comparison(
         key=metric.key,
         experiment=metric.experiment,
         metric=metric.metric,
@@ -298,41 +331,21 @@ def _compared(
         baseline_launches=ours.n_launches if ours else 0,
         candidate_launches=theirs.n_launches if theirs else 0,
     )
-    reason = _why_not(ours, theirs)
-    if reason or ours is None or theirs is None:
-        return msgspec.structs.replace(common, reason=reason)
-    chosen = [
-        (one, other)
-        for one, other in pairs.items()
-        if pairable and one in ours.per_launch and other in theirs.per_launch
-    ]
+
+
+def _values(ours: Metric, theirs: Metric, pairs: Mapping[str, str]) -> tuple[Floats, Floats, bool]:
+    """Values of both by launch, and whether they stand in pairs: where there are pairs, only those that both have."""
+    left, right = ours.per_launch, theirs.per_launch
+    chosen = [(left[one], right[other]) for one, other in pairs.items() if one in left and other in right]
     in_pairs = len(chosen) >= 2
-    x = np.array([ours.per_launch[one] for one, _ in chosen] if in_pairs else list(ours.per_launch.values()))
-    y = np.array([theirs.per_launch[other] for _, other in chosen] if in_pairs else list(theirs.per_launch.values()))
-    scale = Scale.ratio if (x > 0).all() and (y > 0).all() else Scale.difference
-    if scale is Scale.ratio:
-        x, y = np.log(x), np.log(y)
-    shift = (paired if in_pairs else welch)(x, y)
-    ends = (shift.value, *shift.interval(1 - ALPHA))
-    if scale is Scale.ratio:
-        with np.errstate(over="ignore"):
-            ends = tuple(float(np.exp(end)) for end in ends)  # type: ignore[assignment]
-    if not all(math.isfinite(end) for end in ends):
-        return msgspec.structs.replace(common, reason="its launches scatter too widely for any interval")
-    low, high = _bounds(scale, margin, common)
-    return msgspec.structs.replace(
-        common,
-        verdict=ComparisonVerdict.unresolved,
-        scale=scale,
-        value=ends[0],
-        ci_low=ends[1],
-        ci_high=ends[2],
-        paired=in_pairs,
-        baseline_launches=x.size,
-        candidate_launches=y.size,
-        p=shift.p,
-        practical=ends[1] > high or ends[2] < low,
-    )
+    x, y = zip(*chosen, strict=True) if in_pairs else (tuple(left.values()), tuple(right.values()))
+    return np.array(x, dtype=np.float64), np.array(y, dtype=np.float64), in_pairs
+
+
+def _on(scale: Scale, *values: float) -> tuple[float, ...]:
+    """A shift of logarithms is a ratio."""
+    with np.errstate(over="ignore"):
+        return tuple(float(np.exp(value)) if scale is Scale.ratio else value for value in values)
 
 
 def _why_not(ours: Metric | None, theirs: Metric | None) -> str:

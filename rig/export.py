@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from rig import analysis, frames, store
-from rig.records import plain
+from rig.records import Launch, Metric, plain
 
 FOLDER = "csv"
 """Inside the run, unless another place is named."""
@@ -25,32 +25,28 @@ def export(run: Path, to: Path | None = None) -> list[Path]:
     stored = frames.read(run)
     metrics = analysis.summarise(stored).metrics
     tables = {
-        SAMPLES: stored.samples.to_dict("records"),
-        METRICS: [{"key": metric.key, **plain(metric)} for metric in metrics],
-        LAUNCHES: [plain(launch) for launch in stored.launches],
+        SAMPLES: table(stored.samples.columns, stored.samples.to_dict("records")),
+        METRICS: table(("key", *Metric.__struct_fields__), [{"key": one.key, **plain(one)} for one in metrics]),
+        LAUNCHES: table(Launch.__struct_fields__, map(plain, stored.launches)),
     }
     folder = to if to is not None else run / FOLDER
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, rows in tables.items():
-            (folder / name).write_bytes(table(rows).encode())
+        for name, text in tables.items():
+            (folder / name).write_bytes(text.encode())
     except OSError as error:
         raise store.StoreError(f"can't write to {folder}: {error.strerror or error}") from None
     return [folder / name for name in tables]
 
 
-def table(rows: Iterable[Mapping[Any, Any]]) -> str:
-    """Rows as CSV. A nested value has a column for each of its own, `variant.policy`; a list is JSON in its cell."""
+def table(fields: Iterable[str], rows: Iterable[Mapping[Any, Any]]) -> str:
+    """Rows as CSV, in the order of `fields`. A nested value has a column for each of its own, `variant.policy`; a list
+    is JSON in its cell.
+    """
     flat = [_flat(row) for row in rows]
-    # a nested field stays in its place, whichever row is the first to have it
-    places: dict[str, dict[str, None]] = {}
-    for row in flat:
-        for column in row:
-            places.setdefault(column.partition(".")[0], {})[column] = None
-    for name, place in places.items():
-        if len(place) > 1:
-            place.pop(name, None)  # there it is null, elsewhere it has fields
-    columns = [column for place in places.values() for column in place]
+    found = dict.fromkeys(column for row in flat for column in row)
+    nested = {field: [column for column in found if column.startswith(f"{field}.")] for field in fields}
+    columns = [column for field, own in nested.items() for column in own or [field]]
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\r\n")
     writer.writerow(columns)
