@@ -106,7 +106,7 @@ def said(*words: str | Path) -> tuple[int, str, str]:
 
 
 def test_b46_of_200_pairs_of_runs_alike_no_more_than_stated_have_anything_worse(tmp_path: Path) -> None:
-    """Launches differ by 5 % as it is; without Holm's correction about one pair in seven would raise an alarm."""
+    """Launches differ by 5 % as it is; taken alone, some figure is significant in far more than one pair in twenty."""
     pooled = pool(tmp_path / "pool", Restless(), 200 * 6)
     pairs = [compare.compare(*_halves(pooled, 6 * number), margin=0.001) for number in range(200)]
     assert sum(one_worse(report) for report in pairs) <= 200 * compare.ALPHA
