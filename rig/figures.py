@@ -130,7 +130,9 @@ def why_none(run: Run, rows: pd.DataFrame, experiment: str) -> tuple[str, Metric
     reason = str(void["void"].mode()[0])
     detail = next((str(d).splitlines()[0] for d in void.loc[void["void"] == reason, "detail"] if d), "")
     outcome = MetricOutcome.not_supported if reason == Outcome.not_supported else MetricOutcome.failed
-    return (f"{reason}: {detail}" if detail else reason), outcome
+    if detail:
+        return (detail if outcome is MetricOutcome.not_supported else f"{reason}: {detail}"), outcome
+    return reason, outcome
 
 
 def interval_of(metric: Metric) -> stats.Interval:

@@ -162,7 +162,7 @@ def _settled(metric: Metric) -> bool:
 
 
 def _ends(metric: Metric) -> str:
-    return f"{metric.value:.3g} times ({metric.ci_low:.3g} to {metric.ci_high:.3g})"
+    return f"{metric.value:.3g} times ({metric.ci_low:.3g} to {metric.ci_high:.3g} at {100 * metric.ci_level:.3g} %)"
 
 
 EXPERIMENT = Experiment(
