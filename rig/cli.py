@@ -193,9 +193,9 @@ def compare(
         raise _fail(Exit.no_result, str(error)) from None
     typer.echo(encode(found).decode() if as_json else "\n".join(told(found)))
     if worse := found.having(ComparisonVerdict.worse):
-        raise _fail(Exit.worse, f"{len(worse)} figures are worse, first {worse[0].key}")
+        raise _fail(Exit.worse, f"worse than the baseline: {len(worse)}, first {worse[0].key}")
     if found.lost:
-        raise _fail(Exit.no_result, f"{len(found.lost)} figures have failed in B alone, first {found.lost[0]}")
+        raise _fail(Exit.no_result, f"failed in B alone: {len(found.lost)}, first {found.lost[0]}")
 
 
 @app.command()

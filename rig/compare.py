@@ -165,10 +165,10 @@ def compare(
 def invalid(run: Run) -> str:
     """Why a run as a whole compares with nothing, or nothing."""
     if not run.manifest.finished:
-        return f"it did not finish: {run.manifest.why}"
+        return f"it did not finish: {' '.join(run.manifest.why.split())}"
     if not likeness.good(run):
         last = f", the last one {run.launches[-1].outcome}" if run.launches else ""
-        return f"none of its {len(run.launches)} launches counts{last}"
+        return f"of its {words.counted(len(run.launches), 'launch', 'launches')} none counts{last}"
     rows = run.samples
     absent = set(rows["cell"]) - set(rows.loc[rows["outcome"] != str(Outcome.not_supported), "cell"])
     cells = set(run.cells) - absent
