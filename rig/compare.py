@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 import msgspec
 import numpy as np
+import pandas as pd
 from scipy import stats as distributions
 
 from rig import analysis, config, likeness
@@ -34,8 +35,11 @@ MOST_FAILED = 0.5
 COST_UNITS = ("us", "switches")
 """Of figures in these units more is worse."""
 
-NOT_COSTS = ("anatomy.call_remainder_us", "anatomy.remainder_us", "noop.difference_us", "policy.stamping_us")
-"""What is left over between two figures of the same thing: it examines the instrument, and is nobody's cost."""
+LEFT_OVER = ("anatomy.call_remainder_us", "anatomy.remainder_us", "noop.difference_us", "policy.stamping_us")
+"""What remains between two figures of the same thing: it examines the instrument, and is nobody's cost."""
+
+MODES = ("mode_us", "upper_mode_share", "polling_step_us")
+"""Parts of a mean that is compared itself, each run's times parted at a border of its own."""
 
 
 class Unlike(Exception):
@@ -65,7 +69,8 @@ class Scale(StrEnum):
 
 
 class Comparison(Record, frozen=True):
-    """One figure of both runs. `baseline`, `candidate`: its values as each run's summary has them.
+    """One figure of both runs. `baseline`, `candidate`: means of the values that are compared; of a figure that is not,
+    its value in each run's own summary.
 
     `value` with its interval is on `scale`; `significant`: "no change" is ruled out, by `p_adjusted`, which is Holm's
     of a cost; `practical`: its whole interval is beyond the margin.
@@ -132,9 +137,10 @@ def compare(
     ours, theirs = analysis.summarise(a), analysis.summarise(b)
     pairs = alternating(a, b)
     pairable = paired_experiments(a, b)
+    over_both = together(a, b)
     found = corrected(
         [
-            one_figure(one, other, pairs if experiment in pairable else {}, margin)
+            one_figure(*over_both(one, other), pairs if experiment in pairable else {}, margin)
             for experiment, one, other in _matched(ours, theirs)
         ]
     )
@@ -203,6 +209,54 @@ def _matched(ours: Summary, theirs: Summary) -> list[tuple[str, Metric | None, M
 def _lost(ours: Summary, theirs: Summary) -> tuple[str, ...]:
     before = {metric.key for metric in analysis.missing(ours)}
     return tuple(metric.key for metric in analysis.missing(theirs) if metric.key not in before)
+
+
+# --- estimated together ------------------------------------------------------------------------------------------
+
+Both = tuple[Metric | None, Metric | None]
+
+
+def together(a: Run, b: Run) -> Callable[[Metric | None, Metric | None], Both]:
+    """Gives two figures the values that their launches have when those of both runs are analysed as of one run.
+
+    To which counts a slope is fitted is found from the data. Each run by itself may find others, all its launches
+    alike, and the two would differ by what no scatter between launches tells of.
+    """
+    border = 1 + max(number for launch in a.launches for number in (launch.launch, launch.round))
+    joint = {metric.key: metric for metric in analysis.summarise(_as_one(a, b, border)).metrics}
+
+    def given(ours: Metric | None, theirs: Metric | None) -> Both:
+        if ours is None or theirs is None or _why_not(ours, theirs) or _part(ours) in MODES:
+            return ours, theirs
+        # a doubt of both together is none of either: over the same counts even a bent line compares like with like
+        known = joint[ours.key].per_launch if ours.key in joint else {}
+        values = [(int(number), value) for number, value in known.items()]
+        left = {str(number): value for number, value in values if number < border}
+        right = {str(number - border): value for number, value in values if number >= border}
+        return msgspec.structs.replace(ours, per_launch=left), msgspec.structs.replace(theirs, per_launch=right)
+
+    return given
+
+
+def _as_one(a: Run, b: Run, border: int) -> Run:
+    """Launches of both, B's numbered (and its rounds) from `border`, with the experiments that both have."""
+    profile = a.manifest.plan.profile
+    common = [name for name in profile["experiments"] if name in b.manifest.plan.profile["experiments"]]
+    options = {name: profile["options"][name] for name in common}
+    plan = msgspec.structs.replace(a.manifest.plan, profile=profile | {"experiments": common, "options": options})
+    theirs = b.samples.assign(launch=b.samples["launch"] + border, round=b.samples["round"] + border)
+    return Run(
+        manifest=msgspec.structs.replace(a.manifest, plan=plan),
+        cells={**a.cells, **b.cells},
+        launches=(
+            *a.launches,
+            *(
+                msgspec.structs.replace(launch, launch=launch.launch + border, round=launch.round + border)
+                for launch in b.launches
+            ),
+        ),
+        samples=pd.concat([a.samples, theirs], ignore_index=True),
+    )
 
 
 # --- pairs -------------------------------------------------------------------------------------------------------
@@ -281,7 +335,13 @@ def paired(x: Floats, y: Floats) -> Shift:
 
 def is_cost(metric: Metric) -> bool:
     """Whether more of it is worse. Brackets are enclosures of a count, no costs."""
-    return metric.unit in COST_UNITS and metric.metric not in NOT_COSTS and metric.ci_level < 1
+    apart = metric.metric in LEFT_OVER or _part(metric) in MODES
+    return metric.unit in COST_UNITS and not apart and metric.ci_level < 1
+
+
+def _part(metric: Metric) -> str:
+    """Its name without that of its experiment."""
+    return metric.metric.partition(".")[2]
 
 
 def one_figure(
@@ -294,10 +354,14 @@ def one_figure(
         return msgspec.structs.replace(common, reason=reason)
     x, y, in_pairs = _values(ours, theirs, pairs or {})
     scale = Scale.ratio if (x > 0).all() and (y > 0).all() else Scale.difference
-    shift = (paired if in_pairs else welch)(*((np.log(x), np.log(y)) if scale is Scale.ratio else (x, y)))
+    if scale is Scale.ratio:
+        x, y = np.log(x), np.log(y)
+    shift = (paired if in_pairs else welch)(x, y)
     value, low, high = _on(scale, shift.value, *shift.interval(1 - ALPHA))
     if not all(map(math.isfinite, (value, low, high))):
         return msgspec.structs.replace(common, reason="its launches scatter too widely for any interval")
+    before, after = _on(scale, float(x.mean()), float(y.mean()))
+    common = msgspec.structs.replace(common, baseline=before, candidate=after)
     least, most = _bounds(scale, margin, common)
     return msgspec.structs.replace(
         common,

@@ -19,7 +19,7 @@ from rig.compare import Comparison, ComparisonVerdict, NothingToCompare, Report,
 from rig.config import Profile
 from rig.frames import Run
 from rig.measure import measure
-from rig.records import Adapter, HostState, Launch, MetricOutcome, Outcome, Sample
+from rig.records import Adapter, HostState, Launch, MetricOutcome, Outcome, Policy, Sample
 from rig.stats import Floats
 from tests.conftest import small_profile
 from tests.scripted import ADAPTER, BUILD, Model, ScriptedExecutor, ScriptedSession, fault_at
@@ -225,6 +225,37 @@ def test_a_pair_of_which_one_broke_is_left_out(tmp_path: Path) -> None:
     assert "2" not in compare.alternating(a, b)
     one = of(compare.compare(a, b), SLOPE)
     assert (one.paired, one.baseline_launches, one.candidate_launches) == (True, 5, 5)
+
+
+# --- over the same counts ----------------------------------------------------------------------------------------
+
+
+class Bent(Model):
+    """The first hundred dispatches cost 48 µs each, the others 40."""
+
+    def span_us(self, policy: Policy, n: int) -> float:  # noqa: ARG002
+        return 48.0 * min(n, 100) + 40.0 * max(n - 100, 0)
+
+
+def test_b46_slopes_are_compared_over_the_same_counts_whatever_each_run_is_fitted_to(made: Callable[..., Path]) -> None:
+    """The builds are alike; fitted to other counts their slopes are a sixth apart, each launch's as all the others'."""
+    short = (1, 10, 20, 40, 60, 100)
+    a, b = (
+        frames.read(
+            made(
+                *(name, ScriptedExecutor(model=Bent(noise=0.002), launches=100 * len(counts))),
+                experiments=["sequential"],
+                sequential={"blocks": 3, "counts": counts, "policies": ["submit_each"]},
+            )
+        )
+        for name, counts in (("a", short), ("b", (*short, 200, 300, 400, 500)))
+    )
+    ours, theirs = (next(m for m in analysis.summarise(run).metrics if m.key == SLOPE) for run in (a, b))
+    assert [ours.value, theirs.value] == pytest.approx([48, 40], rel=0.02)
+    assert compare.one_figure(ours, theirs).practical
+    one = of(compare.compare(a, b), SLOPE)
+    assert one.verdict is ComparisonVerdict.same
+    assert one.candidate == pytest.approx(48, rel=0.02)
 
 
 # --- figures that are not compared, or are no costs --------------------------------------------------------------
