@@ -122,9 +122,17 @@ class Report(Record, frozen=True):
 
 
 def compare(
-    a: Run, b: Run, *, margin: float = MARGIN, unlike: bool = False, names: tuple[str, str] = ("A", "B")
+    a: Run,
+    b: Run,
+    *,
+    margin: float = MARGIN,
+    only: Sequence[str] = (),
+    unlike: bool = False,
+    names: tuple[str, str] = ("A", "B"),
 ) -> Report:
     """Compares B with the baseline A; summaries are computed anew. `unlike` allows runs that are not of one kind.
+
+    `only`: begins of the names of the figures to compare; of fewer figures smaller changes are significant.
 
     NothingToCompare where a run is not valid as a whole, or no figure can be compared; Unlike unless they are alike.
     """
@@ -141,12 +149,13 @@ def compare(
     found = corrected(
         [
             one_figure(*over_both(one, other), pairs if experiment in pairable else {}, margin)
-            for experiment, one, other in _matched(ours, theirs)
+            for experiment, one, other in _matched(ours, theirs, only)
         ]
     )
     settled = tuple(sorted((_judged(one, margin) for one in found), key=_worst_first))
     if all(one.verdict is ComparisonVerdict.not_comparable for one in settled):
-        raise NothingToCompare(f"no figure can be compared, of {len(settled)}; first: {settled[0].reason}")
+        first = f"; first {settled[0].key}: {settled[0].reason}" if settled else ""
+        raise NothingToCompare(f"no figure can be compared, of {len(settled)}{first}")
     costs = sum(one.cost and one.p is not None for one in settled)
     return Report(
         schema=SCHEMA,
@@ -160,7 +169,7 @@ def compare(
         costs_compared=costs,
         unlike=tuple(apart),
         environment=tuple(likeness.environment(a, b)),
-        lost=_lost(ours, theirs),
+        lost=_lost(ours, theirs, only),
         comparisons=settled,
     )
 
@@ -199,16 +208,22 @@ def paired_experiments(a: Run, b: Run) -> set[str]:
     }
 
 
-def _matched(ours: Summary, theirs: Summary) -> list[tuple[str, Metric | None, Metric | None]]:
+def _matched(ours: Summary, theirs: Summary, only: Sequence[str]) -> list[tuple[str, Metric | None, Metric | None]]:
     """Experiment and figure of both by key, those that only one has included."""
     left, right = ({metric.key: metric for metric in summary.metrics} for summary in (ours, theirs))
     every = right | left
-    return [(every[key].experiment, left.get(key), right.get(key)) for key in dict.fromkeys([*left, *right])]
+    keys = [key for key in dict.fromkeys([*left, *right]) if _wanted(key, only)]
+    return [(every[key].experiment, left.get(key), right.get(key)) for key in keys]
 
 
-def _lost(ours: Summary, theirs: Summary) -> tuple[str, ...]:
+def _lost(ours: Summary, theirs: Summary, only: Sequence[str]) -> tuple[str, ...]:
     before = {metric.key for metric in analysis.missing(ours)}
-    return tuple(metric.key for metric in analysis.missing(theirs) if metric.key not in before)
+    after = [metric.key for metric in analysis.missing(theirs)]
+    return tuple(key for key in after if key not in before and _wanted(key, only))
+
+
+def _wanted(key: str, only: Sequence[str]) -> bool:
+    return not only or key.startswith(tuple(only))
 
 
 # --- estimated together ------------------------------------------------------------------------------------------
@@ -460,10 +475,9 @@ def _judged(one: Comparison, margin: float) -> Comparison:
     """The verdict: both significant and practical, or the same with the whole interval, or neither."""
     if one.value is None or one.ci_low is None or one.ci_high is None:
         return one
-    neutral = 1.0 if one.scale is Scale.ratio else 0.0
     low, high = _bounds(one.scale, margin, one)
     if one.significant and one.practical:
-        changed = ComparisonVerdict.worse if one.value > neutral else ComparisonVerdict.better
+        changed = ComparisonVerdict.worse if one.value > _no_change(one) else ComparisonVerdict.better
         return msgspec.structs.replace(one, verdict=changed if one.cost else ComparisonVerdict.differs)
     # two one-sided tests (Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987)
     if low <= one.ci_low and one.ci_high <= high:
@@ -482,15 +496,24 @@ def _judged(one: Comparison, margin: float) -> Comparison:
 
 
 def _worst_first(one: Comparison) -> tuple[object, ...]:
-    rank = list(ComparisonVerdict).index(one.verdict)
-    ratio = one.scale is Scale.ratio
-    size = one.value if ratio and one.value is not None else 1 + _relative(one)
-    return rank, not one.cost, -size, one.key
+    """By verdict, costs before others; what is worse by its size, the rest by how far from chance it went up, and last
+    what surely went down.
+    """
+    up = one.value is not None and one.value > _no_change(one)
+    chance = 1.0 if one.p is None else one.p
+    order = -_relative(one) if one.verdict is ComparisonVerdict.worse else chance if up else 2 - chance
+    return list(ComparisonVerdict).index(one.verdict), not one.cost, order, one.key
 
 
 def _relative(one: Comparison) -> float:
-    size = max(abs(one.baseline or 0.0), abs(one.candidate or 0.0))
-    return (one.value or 0.0) / size if size else 0.0
+    """The change as a fraction of the larger value, on either scale."""
+    before, after = one.baseline or 0.0, one.candidate or 0.0
+    size = max(abs(before), abs(after))
+    return (after - before) / size if size else 0.0
+
+
+def _no_change(one: Comparison) -> float:
+    return 1.0 if one.scale is Scale.ratio else 0.0
 
 
 def _sentence(found: Sequence[Comparison], margin: float) -> str:

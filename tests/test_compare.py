@@ -190,6 +190,17 @@ def test_values_without_scatter_give_numbers_and_no_nan(shift: Callable[[Floats,
     assert shift(same, other).interval(0.95) == (1.0, 1.0)
 
 
+def test_fewer_figures_chosen_beforehand_make_the_same_change_more_significant(made: Callable[..., Path]) -> None:
+    a, b = made("a", Restless()), made("b", Restless(launches=30))
+    every, few = (compare.compare(frames.read(a), frames.read(b), only=only) for only in ((), ("sequential.total",)))
+    (one,) = few.comparisons
+    before = of(every, one.key)
+    assert (one.metric, one.p, few.costs_compared) == ("sequential.total_over_n_us", before.p, 1)
+    assert (one.p_adjusted or 0) < (before.p_adjusted or 0)
+    code, stdout, stderr = said("compare", a, b, "--only", "sequentail")
+    assert (code, stdout, "no figure can be compared, of 0" in stderr) == (3, "", True)
+
+
 # --- pairs -------------------------------------------------------------------------------------------------------
 
 
