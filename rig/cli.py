@@ -174,6 +174,9 @@ def compare(
     baseline: Annotated[Path, typer.Argument(help="The run to compare with.")],
     candidate: Annotated[Path, typer.Argument(help="The run that may be worse.")],
     margin: Annotated[float, typer.Option(help="A change smaller than this fraction does not matter.")] = MARGIN,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help="Figures whose name begins so; all if none.", metavar="NAME")
+    ] = None,
     unlike: Annotated[
         bool, typer.Option("--unlike", help="Compare other machines, adapters or programs all the same.")
     ] = False,
@@ -184,7 +187,8 @@ def compare(
         raise _fail(Exit.usage, f"--margin {margin:g} is not between 0 and 1")
     try:
         both = (frames.read(baseline), frames.read(candidate))
-        found = compare_runs(*both, margin=margin, unlike=unlike, names=(str(baseline), str(candidate)))
+        names = (str(baseline), str(candidate))
+        found = compare_runs(*both, margin=margin, only=only or (), unlike=unlike, names=names)
     except (store.StoreError, config.ProfileError) as error:
         raise _fail(Exit.usage, str(error)) from None
     except Unlike as error:
@@ -193,9 +197,9 @@ def compare(
         raise _fail(Exit.no_result, str(error)) from None
     typer.echo(encode(found).decode() if as_json else "\n".join(told(found)))
     if worse := found.having(ComparisonVerdict.worse):
-        raise _fail(Exit.worse, f"{len(worse)} figures are worse, first {worse[0].key}")
+        raise _fail(Exit.worse, f"worse than the baseline: {len(worse)}, first {worse[0].key}")
     if found.lost:
-        raise _fail(Exit.no_result, f"{len(found.lost)} figures have failed in B alone, first {found.lost[0]}")
+        raise _fail(Exit.no_result, f"failed in B alone: {len(found.lost)}, first {found.lost[0]}")
 
 
 @app.command()

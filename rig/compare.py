@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 import msgspec
 import numpy as np
+import pandas as pd
 from scipy import stats as distributions
 
 from rig import analysis, config, likeness
@@ -34,8 +35,11 @@ MOST_FAILED = 0.5
 COST_UNITS = ("us", "switches")
 """Of figures in these units more is worse."""
 
-NOT_COSTS = ("anatomy.call_remainder_us", "anatomy.remainder_us", "noop.difference_us", "policy.stamping_us")
-"""What is left over between two figures of the same thing: it examines the instrument, and is nobody's cost."""
+LEFT_OVER = ("anatomy.call_remainder_us", "anatomy.remainder_us", "noop.difference_us", "policy.stamping_us")
+"""What remains between two figures of the same thing: it examines the instrument, and is nobody's cost."""
+
+MODES = ("mode_us", "upper_mode_share", "polling_step_us")
+"""Parts of a mean that is compared itself, each run's times parted at a border of its own."""
 
 
 class Unlike(Exception):
@@ -65,7 +69,8 @@ class Scale(StrEnum):
 
 
 class Comparison(Record, frozen=True):
-    """One figure of both runs. `baseline`, `candidate`: its values as each run's summary has them.
+    """One figure of both runs. `baseline`, `candidate`: means of the values that are compared; of a figure that is not,
+    its value in each run's own summary.
 
     `value` with its interval is on `scale`; `significant`: "no change" is ruled out, by `p_adjusted`, which is Holm's
     of a cost; `practical`: its whole interval is beyond the margin.
@@ -117,9 +122,17 @@ class Report(Record, frozen=True):
 
 
 def compare(
-    a: Run, b: Run, *, margin: float = MARGIN, unlike: bool = False, names: tuple[str, str] = ("A", "B")
+    a: Run,
+    b: Run,
+    *,
+    margin: float = MARGIN,
+    only: Sequence[str] = (),
+    unlike: bool = False,
+    names: tuple[str, str] = ("A", "B"),
 ) -> Report:
     """Compares B with the baseline A; summaries are computed anew. `unlike` allows runs that are not of one kind.
+
+    `only`: begins of the names of the figures to compare; of fewer figures smaller changes are significant.
 
     NothingToCompare where a run is not valid as a whole, or no figure can be compared; Unlike unless they are alike.
     """
@@ -132,15 +145,17 @@ def compare(
     ours, theirs = analysis.summarise(a), analysis.summarise(b)
     pairs = alternating(a, b)
     pairable = paired_experiments(a, b)
+    over_both = together(a, b)
     found = corrected(
         [
-            one_figure(one, other, pairs if experiment in pairable else {}, margin)
-            for experiment, one, other in _matched(ours, theirs)
+            one_figure(*over_both(one, other), pairs if experiment in pairable else {}, margin)
+            for experiment, one, other in _matched(ours, theirs, only)
         ]
     )
     settled = tuple(sorted((_judged(one, margin) for one in found), key=_worst_first))
     if all(one.verdict is ComparisonVerdict.not_comparable for one in settled):
-        raise NothingToCompare(f"no figure can be compared, of {len(settled)}; first: {settled[0].reason}")
+        first = f"; first {settled[0].key}: {settled[0].reason}" if settled else ""
+        raise NothingToCompare(f"no figure can be compared, of {len(settled)}{first}")
     costs = sum(one.cost and one.p is not None for one in settled)
     return Report(
         schema=SCHEMA,
@@ -154,7 +169,7 @@ def compare(
         costs_compared=costs,
         unlike=tuple(apart),
         environment=tuple(likeness.environment(a, b)),
-        lost=_lost(ours, theirs),
+        lost=_lost(ours, theirs, only),
         comparisons=settled,
     )
 
@@ -165,10 +180,10 @@ def compare(
 def invalid(run: Run) -> str:
     """Why a run as a whole compares with nothing, or nothing."""
     if not run.manifest.finished:
-        return f"it did not finish: {run.manifest.why}"
+        return f"it did not finish: {' '.join(run.manifest.why.split())}"
     if not likeness.good(run):
         last = f", the last one {run.launches[-1].outcome}" if run.launches else ""
-        return f"none of its {len(run.launches)} launches counts{last}"
+        return f"of its {words.counted(len(run.launches), 'launch', 'launches')} none counts{last}"
     rows = run.samples
     absent = set(rows["cell"]) - set(rows.loc[rows["outcome"] != str(Outcome.not_supported), "cell"])
     cells = set(run.cells) - absent
@@ -193,16 +208,70 @@ def paired_experiments(a: Run, b: Run) -> set[str]:
     }
 
 
-def _matched(ours: Summary, theirs: Summary) -> list[tuple[str, Metric | None, Metric | None]]:
+def _matched(ours: Summary, theirs: Summary, only: Sequence[str]) -> list[tuple[str, Metric | None, Metric | None]]:
     """Experiment and figure of both by key, those that only one has included."""
     left, right = ({metric.key: metric for metric in summary.metrics} for summary in (ours, theirs))
     every = right | left
-    return [(every[key].experiment, left.get(key), right.get(key)) for key in dict.fromkeys([*left, *right])]
+    keys = [key for key in dict.fromkeys([*left, *right]) if _wanted(key, only)]
+    return [(every[key].experiment, left.get(key), right.get(key)) for key in keys]
 
 
-def _lost(ours: Summary, theirs: Summary) -> tuple[str, ...]:
+def _lost(ours: Summary, theirs: Summary, only: Sequence[str]) -> tuple[str, ...]:
     before = {metric.key for metric in analysis.missing(ours)}
-    return tuple(metric.key for metric in analysis.missing(theirs) if metric.key not in before)
+    after = [metric.key for metric in analysis.missing(theirs)]
+    return tuple(key for key in after if key not in before and _wanted(key, only))
+
+
+def _wanted(key: str, only: Sequence[str]) -> bool:
+    return not only or key.startswith(tuple(only))
+
+
+# --- estimated together ------------------------------------------------------------------------------------------
+
+Both = tuple[Metric | None, Metric | None]
+
+
+def together(a: Run, b: Run) -> Callable[[Metric | None, Metric | None], Both]:
+    """Gives two figures the values that their launches have when those of both runs are analysed as of one run.
+
+    To which counts a slope is fitted is found from the data. Each run by itself may find others, all its launches
+    alike, and the two would differ by what no scatter between launches tells of.
+    """
+    border = 1 + max(number for launch in a.launches for number in (launch.launch, launch.round))
+    joint = {metric.key: metric for metric in analysis.summarise(_as_one(a, b, border)).metrics}
+
+    def given(ours: Metric | None, theirs: Metric | None) -> Both:
+        if ours is None or theirs is None or _why_not(ours, theirs) or _part(ours) in MODES:
+            return ours, theirs
+        # a doubt of both together is none of either: over the same counts even a bent line compares like with like
+        known = joint[ours.key].per_launch if ours.key in joint else {}
+        values = [(int(number), value) for number, value in known.items()]
+        left = {str(number): value for number, value in values if number < border}
+        right = {str(number - border): value for number, value in values if number >= border}
+        return msgspec.structs.replace(ours, per_launch=left), msgspec.structs.replace(theirs, per_launch=right)
+
+    return given
+
+
+def _as_one(a: Run, b: Run, border: int) -> Run:
+    """Launches of both, B's numbered (and its rounds) from `border`, with the experiments that both have."""
+    profile = a.manifest.plan.profile
+    common = [name for name in profile["experiments"] if name in b.manifest.plan.profile["experiments"]]
+    options = {name: profile["options"][name] for name in common}
+    plan = msgspec.structs.replace(a.manifest.plan, profile=profile | {"experiments": common, "options": options})
+    theirs = b.samples.assign(launch=b.samples["launch"] + border, round=b.samples["round"] + border)
+    return Run(
+        manifest=msgspec.structs.replace(a.manifest, plan=plan),
+        cells={**a.cells, **b.cells},
+        launches=(
+            *a.launches,
+            *(
+                msgspec.structs.replace(launch, launch=launch.launch + border, round=launch.round + border)
+                for launch in b.launches
+            ),
+        ),
+        samples=pd.concat([a.samples, theirs], ignore_index=True),
+    )
 
 
 # --- pairs -------------------------------------------------------------------------------------------------------
@@ -281,7 +350,13 @@ def paired(x: Floats, y: Floats) -> Shift:
 
 def is_cost(metric: Metric) -> bool:
     """Whether more of it is worse. Brackets are enclosures of a count, no costs."""
-    return metric.unit in COST_UNITS and metric.metric not in NOT_COSTS and metric.ci_level < 1
+    apart = metric.metric in LEFT_OVER or _part(metric) in MODES
+    return metric.unit in COST_UNITS and not apart and metric.ci_level < 1
+
+
+def _part(metric: Metric) -> str:
+    """Its name without that of its experiment."""
+    return metric.metric.partition(".")[2]
 
 
 def one_figure(
@@ -294,10 +369,14 @@ def one_figure(
         return msgspec.structs.replace(common, reason=reason)
     x, y, in_pairs = _values(ours, theirs, pairs or {})
     scale = Scale.ratio if (x > 0).all() and (y > 0).all() else Scale.difference
-    shift = (paired if in_pairs else welch)(*((np.log(x), np.log(y)) if scale is Scale.ratio else (x, y)))
+    if scale is Scale.ratio:
+        x, y = np.log(x), np.log(y)
+    shift = (paired if in_pairs else welch)(x, y)
     value, low, high = _on(scale, shift.value, *shift.interval(1 - ALPHA))
     if not all(map(math.isfinite, (value, low, high))):
         return msgspec.structs.replace(common, reason="its launches scatter too widely for any interval")
+    before, after = _on(scale, float(x.mean()), float(y.mean()))
+    common = msgspec.structs.replace(common, baseline=before, candidate=after)
     least, most = _bounds(scale, margin, common)
     return msgspec.structs.replace(
         common,
@@ -396,10 +475,9 @@ def _judged(one: Comparison, margin: float) -> Comparison:
     """The verdict: both significant and practical, or the same with the whole interval, or neither."""
     if one.value is None or one.ci_low is None or one.ci_high is None:
         return one
-    neutral = 1.0 if one.scale is Scale.ratio else 0.0
     low, high = _bounds(one.scale, margin, one)
     if one.significant and one.practical:
-        changed = ComparisonVerdict.worse if one.value > neutral else ComparisonVerdict.better
+        changed = ComparisonVerdict.worse if one.value > _no_change(one) else ComparisonVerdict.better
         return msgspec.structs.replace(one, verdict=changed if one.cost else ComparisonVerdict.differs)
     # two one-sided tests (Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987)
     if low <= one.ci_low and one.ci_high <= high:
@@ -418,15 +496,24 @@ def _judged(one: Comparison, margin: float) -> Comparison:
 
 
 def _worst_first(one: Comparison) -> tuple[object, ...]:
-    rank = list(ComparisonVerdict).index(one.verdict)
-    ratio = one.scale is Scale.ratio
-    size = one.value if ratio and one.value is not None else 1 + _relative(one)
-    return rank, not one.cost, -size, one.key
+    """By verdict, costs before others; what is worse by its size, the rest by how far from chance it went up, and last
+    what surely went down.
+    """
+    up = one.value is not None and one.value > _no_change(one)
+    chance = 1.0 if one.p is None else one.p
+    order = -_relative(one) if one.verdict is ComparisonVerdict.worse else chance if up else 2 - chance
+    return list(ComparisonVerdict).index(one.verdict), not one.cost, order, one.key
 
 
 def _relative(one: Comparison) -> float:
-    size = max(abs(one.baseline or 0.0), abs(one.candidate or 0.0))
-    return (one.value or 0.0) / size if size else 0.0
+    """The change as a fraction of the larger value, on either scale."""
+    before, after = one.baseline or 0.0, one.candidate or 0.0
+    size = max(abs(before), abs(after))
+    return (after - before) / size if size else 0.0
+
+
+def _no_change(one: Comparison) -> float:
+    return 1.0 if one.scale is Scale.ratio else 0.0
 
 
 def _sentence(found: Sequence[Comparison], margin: float) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 
 from rig.frames import Run
-from rig.records import Adapter, Build, Launch, Outcome, Record, canonical
+from rig.records import Adapter, Build, Launch, Manifest, Outcome, Record, canonical
 
 
 class Difference(Record, frozen=True):
@@ -38,8 +39,16 @@ def machines(a: Run, b: Run) -> list[str]:
     return [f"machines: {ours} against {theirs}"] if ours != theirs else []
 
 
+def plan(manifest: Manifest) -> dict[str, Any]:
+    """A plan with every option of its experiments by its place, `sequential.blocks`."""
+    profile = dict(manifest.plan.profile)
+    options = profile.pop("options", {})
+    spelled = {f"{name}.{key}": value for name, given in options.items() for key, value in given.items()}
+    return {**profile, **spelled, "adapter asked for": manifest.plan.adapter_asked}
+
+
 def environment(a: Run, b: Run) -> list[Difference]:
-    """In what the surroundings differ: browser, effective flags, rig, system."""
+    """In what the surroundings differ: browser, effective flags, rig, system, plan."""
     facts, other_facts, flags, other_flags = _facts(a), _facts(b), _flags(a), _flags(b)
     found = [
         Difference(what=what, baseline=facts[what], candidate=other_facts[what])
@@ -50,8 +59,17 @@ def environment(a: Run, b: Run) -> list[Difference]:
     if removed or added:
         found.append(Difference(what="flags", baseline=" ".join(removed), candidate=" ".join(added)))
     elif flags != other_flags:
-        found.append(Difference(what="flags", baseline="in one order", candidate="in another order"))
-    return found
+        found.append(Difference(what="order of flags", baseline=" ".join(flags), candidate=" ".join(other_flags)))
+    left, right = plan(a.manifest), plan(b.manifest)
+    return found + [
+        Difference(what=name, baseline=_option(left.get(name)), candidate=_option(right.get(name)))
+        for name in dict.fromkeys([*left, *right])
+        if left.get(name) != right.get(name)
+    ]
+
+
+def _option(value: object) -> str:
+    return "" if value is None else msgspec.json.encode(value).decode()
 
 
 # --- adapters and builds -----------------------------------------------------------------------------------------
@@ -122,7 +140,6 @@ def _facts(run: Run) -> dict[str, str]:
         "python": manifest.host.python,
         "memory": f"{manifest.host.memory_bytes} bytes",
         "container": str(manifest.host.container).lower(),
-        "adapter asked for": manifest.plan.adapter_asked,
     }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -91,17 +90,11 @@ def _apart(a: Run, b: Run) -> str:
 
 
 def _plans_apart(ours: Manifest, theirs: Manifest) -> str:
-    left, right = (_plan(one) for one in (ours, theirs))
+    left, right = (
+        {name: value for name, value in likeness.plan(one).items() if name not in FREE} for one in (ours, theirs)
+    )
     place = next((name for name in sorted({*left, *right}) if left.get(name) != right.get(name)), None)
     return f"plans: {place} {left.get(place)} against {right.get(place)}" if place else ""
-
-
-def _plan(manifest: Manifest) -> dict[str, Any]:
-    """What must be the same of a plan, every option with its place."""
-    profile = {name: value for name, value in manifest.plan.profile.items() if name not in FREE}
-    options = profile.pop("options", {})
-    spelled = {f"{name}.{key}": value for name, given in options.items() for key, value in given.items()}
-    return {**profile, **spelled, "adapter_asked": manifest.plan.adapter_asked}
 
 
 def _by_arm(run: Run, what: Callable[[Launch], msgspec.Struct | None]) -> dict[str, dict[bytes, msgspec.Struct]]:

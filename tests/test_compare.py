@@ -19,7 +19,7 @@ from rig.compare import Comparison, ComparisonVerdict, NothingToCompare, Report,
 from rig.config import Profile
 from rig.frames import Run
 from rig.measure import measure
-from rig.records import Adapter, HostState, Launch, MetricOutcome, Outcome, Sample
+from rig.records import Adapter, HostState, Launch, MetricOutcome, Outcome, Policy, Sample
 from rig.stats import Floats
 from tests.conftest import small_profile
 from tests.scripted import ADAPTER, BUILD, Model, ScriptedExecutor, ScriptedSession, fault_at
@@ -70,10 +70,10 @@ def made(tmp_path: Path) -> Callable[..., Path]:
     return make
 
 
-def pool(path: Path, executor: ScriptedExecutor, launches: int) -> tuple[Run, list[Launch], list[list[Sample]]]:
+def pool(path: Path, executor: ScriptedExecutor, profile: Profile) -> tuple[Run, list[Launch], list[list[Sample]]]:
     """Many launches, to be dealt out as runs."""
-    measure(tiny(launches), executor, path, ("rig",))
-    samples: list[list[Sample]] = [[] for _ in range(launches)]
+    measure(profile, executor, path, ("rig",))
+    samples: list[list[Sample]] = [[] for _ in range(profile.launches.looks[-1])]
     for sample in store.read_samples(path):
         samples[sample.launch].append(sample)
     return frames.read(path), store.read_launches(path), samples
@@ -106,25 +106,28 @@ def said(*words: str | Path) -> tuple[int, str, str]:
 
 
 def test_b46_of_200_pairs_of_runs_alike_no_more_than_stated_have_anything_worse(tmp_path: Path) -> None:
-    """Launches differ by 5 % as it is; taken alone, some figure is significant in far more than one pair in twenty."""
-    pooled = pool(tmp_path / "pool", Restless(), 200 * 6)
-    pairs = [compare.compare(*_halves(pooled, 6 * number), margin=0.001) for number in range(200)]
-    assert sum(one_worse(report) for report in pairs) <= 200 * compare.ALPHA
-    # what the correction is for: taken alone, some figure or other is significant far more often
-    alone = sum(any(one.p is not None and one.p <= 0.05 for one in report.comparisons) for report in pairs)
-    assert alone > 200 * compare.ALPHA
+    """Taken alone, some cost is significant in far more than one pair in twenty."""
+    profile = small_profile(launches={"looks": [1200]}, experiments=["single_op"], single_op={"blocks": 3})
+    pooled = pool(tmp_path / "pool", Restless(noise=0.05), profile)
 
+    def runs(first: int) -> tuple[Run, Run]:
+        return dealt(pooled, range(first, first + 3)), dealt(pooled, range(first + 3, first + 6))
 
-def _halves(pooled: tuple[Run, list[Launch], list[list[Sample]]], first: int) -> tuple[Run, Run]:
-    return dealt(pooled, range(first, first + 3)), dealt(pooled, range(first + 3, first + 6))
+    # so narrow a margin leaves the decision to significance alone
+    pairs = [compare.compare(*runs(6 * number), margin=0.001) for number in range(200)]
+    stated = 200 * compare.ALPHA
+    assert all(report.costs_compared >= 9 for report in pairs)
+    assert sum(one_worse(report) for report in pairs) <= stated
+    alone = sum(any(one.cost and (one.p or 1) <= compare.ALPHA for one in report.comparisons) for report in pairs)
+    assert alone > 3 * stated
 
 
 def test_a_planted_slowdown_of_20_percent_comes_out_worse_in_every_cost_it_touches(tmp_path: Path) -> None:
     def slower(number: int) -> float:
         return 1.2 * Restless().pace(number + 1000)
 
-    pooled = pool(tmp_path / "pool", Restless(), 12)
-    slow = pool(tmp_path / "slow", Restless(pace=slower), 12)
+    pooled = pool(tmp_path / "pool", Restless(), tiny(12))
+    slow = pool(tmp_path / "slow", Restless(pace=slower), tiny(12))
     report = compare.compare(dealt(pooled, range(12)), dealt(slow, range(12)))
     one = of(report, SLOPE)
     assert (one.verdict, one.significant, one.practical) == (ComparisonVerdict.worse, True, True)
@@ -187,6 +190,17 @@ def test_values_without_scatter_give_numbers_and_no_nan(shift: Callable[[Floats,
     assert shift(same, other).interval(0.95) == (1.0, 1.0)
 
 
+def test_fewer_figures_chosen_beforehand_make_the_same_change_more_significant(made: Callable[..., Path]) -> None:
+    a, b = made("a", Restless()), made("b", Restless(launches=30))
+    every, few = (compare.compare(frames.read(a), frames.read(b), only=only) for only in ((), ("sequential.total",)))
+    (one,) = few.comparisons
+    before = of(every, one.key)
+    assert (one.metric, one.p, few.costs_compared) == ("sequential.total_over_n_us", before.p, 1)
+    assert (one.p_adjusted or 0) < (before.p_adjusted or 0)
+    code, stdout, stderr = said("compare", a, b, "--only", "sequentail")
+    assert (code, stdout, "no figure can be compared, of 0" in stderr) == (3, "", True)
+
+
 # --- pairs -------------------------------------------------------------------------------------------------------
 
 
@@ -194,7 +208,7 @@ def test_b53_launches_made_in_turn_are_compared_in_pairs_and_a_common_drift_drop
     def drifting(number: int) -> float:
         return (1 + 0.05 * (number // 2)) * (1.1 if number % 2 else 1.0)
 
-    pooled = pool(tmp_path / "pool", Restless(pace=drifting, noise=0.001), 16)
+    pooled = pool(tmp_path / "pool", Restless(pace=drifting, noise=0.001), tiny(16))
     a, b = dealt(pooled, range(0, 16, 2)), dealt(pooled, range(1, 16, 2))
     one = of(compare.compare(a, b), SLOPE)
     assert one.paired
@@ -212,7 +226,7 @@ def test_b53_launches_made_in_turn_are_compared_in_pairs_and_a_common_drift_drop
 
 
 def test_a_pair_of_which_one_broke_is_left_out(tmp_path: Path) -> None:
-    pooled = pool(tmp_path / "pool", Restless(), 12)
+    pooled = pool(tmp_path / "pool", Restless(), tiny(12))
     a, b = dealt(pooled, range(0, 12, 2)), dealt(pooled, range(1, 12, 2))
     broken = [
         msgspec.structs.replace(launch, outcome=Outcome.crashed) if launch.launch == 3 else launch
@@ -222,6 +236,37 @@ def test_a_pair_of_which_one_broke_is_left_out(tmp_path: Path) -> None:
     assert "2" not in compare.alternating(a, b)
     one = of(compare.compare(a, b), SLOPE)
     assert (one.paired, one.baseline_launches, one.candidate_launches) == (True, 5, 5)
+
+
+# --- over the same counts ----------------------------------------------------------------------------------------
+
+
+class Bent(Model):
+    """The first hundred dispatches cost 48 µs each, the others 40."""
+
+    def span_us(self, policy: Policy, n: int) -> float:  # noqa: ARG002
+        return 48.0 * min(n, 100) + 40.0 * max(n - 100, 0)
+
+
+def test_b46_slopes_are_compared_over_the_same_counts_whatever_each_run_is_fitted_to(made: Callable[..., Path]) -> None:
+    """The builds are alike; fitted to other counts their slopes are a sixth apart, each launch's as all the others'."""
+    short = (1, 10, 20, 40, 60, 100)
+    a, b = (
+        frames.read(
+            made(
+                *(name, ScriptedExecutor(model=Bent(noise=0.002), launches=100 * len(counts))),
+                experiments=["sequential"],
+                sequential={"blocks": 3, "counts": counts, "policies": ["submit_each"]},
+            )
+        )
+        for name, counts in (("a", short), ("b", (*short, 200, 300, 400, 500)))
+    )
+    ours, theirs = (next(m for m in analysis.summarise(run).metrics if m.key == SLOPE) for run in (a, b))
+    assert [ours.value, theirs.value] == pytest.approx([48, 40], rel=0.02)
+    assert compare.one_figure(ours, theirs).practical
+    one = of(compare.compare(a, b), SLOPE)
+    assert one.verdict is ComparisonVerdict.same
+    assert one.candidate == pytest.approx(48, rel=0.02)
 
 
 # --- figures that are not compared, or are no costs --------------------------------------------------------------
@@ -269,7 +314,8 @@ def test_b49_a_figure_that_failed_in_the_candidate_alone_is_no_pass(made: Callab
     b = made("b", broken, experiments=["sequential"])
     code, stdout, stderr = said("compare", a, b)
     assert (code, stderr.count("rig: ")) == (3, 1)
-    assert "have failed in B alone, first sequential." in stderr
+    assert "failed in B alone: " in stderr
+    assert ", first sequential." in stderr
     assert "failed: " in stdout
 
 
@@ -405,6 +451,13 @@ def test_b09_flags_added_and_removed_build_and_rig_are_listed_at_the_top(made: C
 
 
 # --- the command -------------------------------------------------------------------------------------------------
+
+
+def test_options_that_differ_are_listed_and_allowed(made: Callable[..., Path]) -> None:
+    a, b = frames.read(made("a", experiments=["single_op"])), frames.read(made("b", single_op={"blocks": 9}))
+    listed = {one.what: (one.baseline, one.candidate) for one in compare.compare(a, b).environment}
+    assert listed["single_op.blocks"] == ("6", "9")
+    assert listed["experiments"] == ('["single_op"]', '["single_op","sequential"]')
 
 
 def test_the_command_tells_a_sentence_then_the_worst_and_exits_1(made: Callable[..., Path]) -> None:
