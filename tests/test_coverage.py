@@ -131,11 +131,12 @@ def test_a_sample_that_one_side_lacks_is_left_out_of_the_other() -> None:
     assert series.ratios(Series(counts, lacking), Series(counts, even)) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize(("factor", "wrong"), [(1.0, "different"), (1.05, "equivalent")])
-def test_comparisons_are_seldom_wrong_over_all_looks(factor: float, wrong: str) -> None:
-    shares = coverage.told(
-        coverage.simple_pair, factor, np.random.default_rng(4), 200, coverage.LOOKS, coverage.LOOKS[-1], 12
-    )
+@pytest.mark.parametrize(
+    ("factor", "margin", "wrong"), [(1.0, 0.0, "different"), (1.05, 0.05, "different"), (1.05, 0.05, "equivalent")]
+)
+def test_comparisons_are_seldom_wrong_over_all_looks(factor: float, margin: float, wrong: str) -> None:
+    rng, last = np.random.default_rng(4), coverage.LOOKS[-1]
+    shares = coverage.told(coverage.simple_pair, factor, rng, 200, coverage.LOOKS, last, 12, margin)
     assert shares[wrong].value <= coverage.WRONG + 3 * np.sqrt(0.05 * 0.95 / 200)
 
 
@@ -173,7 +174,8 @@ def test_the_error_is_split_over_looks_and_comparisons() -> None:
         (0.97, 1.0, 1.03, (True, False)),
         (0.90, 1.0, 1.10, (False, False)),
         (1.01, 1.03, 1.049, (True, False)),
-        (1.01, 1.10, 1.20, (False, True)),
+        (1.01, 1.10, 1.20, (False, False)),
+        (1.06, 1.10, 1.14, (False, True)),
         (0.80, 0.85, 0.90, (False, True)),
     ],
 )
