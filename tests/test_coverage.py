@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from benchmarks import coverage
 from rig import series, stats
+from rig.ladder import Ladder, ratio
 from rig.series import Series
 from rig.stats import Floats, Interval
 
@@ -129,6 +131,22 @@ def test_a_sample_that_one_side_lacks_is_left_out_of_the_other() -> None:
     lacking = even.copy()
     lacking[:, 0, 1] = np.nan  # and one side has no sample of it at one count
     assert series.ratios(Series(counts, lacking), Series(counts, even)) == pytest.approx(1.0)
+
+
+def ladder(counts: list[int], slope_us: float) -> Ladder:
+    rows = [(launch, block, n, slope_us * n) for launch in range(3) for block in range(2) for n in counts]
+    return Ladder("sequential", {}, "wall", pd.DataFrame(rows, columns=["launch", "block", "n", "wall_us"]))
+
+
+@pytest.mark.parametrize(
+    ("counts", "value"),
+    [([100, 200, 300, 500], 2.0), ([100, 200, 500, 700], 2.0), ([300, 500, 700, 900], 2.0), ([1, 2, 5, 10], None)],
+)
+def test_a_count_that_one_side_lacks_altogether_is_left_out_of_the_ratio(
+    counts: list[int], value: float | None
+) -> None:
+    found = ratio("sequential.ratio", {}, ladder([100, 200, 300, 500, 700], 10), ladder(counts, 5))
+    assert found.value == (None if value is None else pytest.approx(value))
 
 
 @pytest.mark.parametrize(
