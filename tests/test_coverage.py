@@ -124,6 +124,25 @@ def test_planted_pairs_that_are_broken_cost_all_the_power(monkeypatch: pytest.Mo
     assert equivalent_share() < 0.3
 
 
+def cut_short(rng: np.random.Generator, n: int, blocks: int) -> tuple[Floats, Floats]:
+    """Two identical series in launches that slow down, one of which has the first half of the blocks only."""
+    slowing = 1 + 0.008 * np.arange(blocks)[:, None]
+    over, under = (us * slowing for us in coverage.simple_pair(rng, n, blocks))
+    over[:, blocks // 2 :] = np.nan
+    return over, under
+
+
+def different_share() -> float:
+    shares = coverage.told(cut_short, 1.0, np.random.default_rng(12), 150, (20,), 20, 12, margin=0.0)
+    return shares["different"].value
+
+
+def test_planted_blocks_that_are_not_matched_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert different_share() <= coverage.WRONG + 3 * np.sqrt(0.05 * 0.95 / 150)
+    monkeypatch.setattr(coverage, "ratios", lambda over, under: over.slopes / under.slopes)
+    assert different_share() > 0.2
+
+
 def test_a_sample_that_one_side_lacks_is_left_out_of_the_other() -> None:
     counts = np.array([100.0, 200.0, 300.0, 400.0])
     even = 10 * np.ones((3, 4, 1)) * counts
