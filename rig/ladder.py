@@ -142,7 +142,10 @@ def ratio(metric: str, variant: figures.Variant, over: Ladder, under: Ladder, le
     """Slope over slope, launch by launch, paired by block; unresolved where either slope is."""
     samples = len(over.rows.index.union(under.rows.index))
     labels, (a, b) = _aligned(over, under)
-    values = pd.Series(ratios(a, b), index=labels, dtype=float)
+    try:
+        values = pd.Series(ratios(a, b), index=labels, dtype=float)
+    except ValueError as error:
+        return figures.missing(over.experiment, metric, variant, "ratio", str(error))
     return figures.over_launches(
         over.experiment, metric, variant, "ratio", values, samples, level=level, doubt=_doubts(over, under)
     )
@@ -153,14 +156,19 @@ def _doubts(*ladders: Ladder) -> str:
 
 
 def _aligned(over: Ladder, under: Ladder) -> tuple[list[int], tuple[Series, Series]]:
-    """Both series over the same launches, blocks and counts: those that either has. Each keeps its own range."""
-    index, columns = over.blocks.index.union(under.blocks.index), over.blocks.columns.union(under.blocks.columns)
+    """Both series over the launches and blocks that either has, and the counts that both have: one that the other side
+    lacks altogether would leave no launch a pair. Each keeps its own range.
+    """
+    index, columns = over.blocks.index.union(under.blocks.index), over.blocks.columns.intersection(under.blocks.columns)
     labels = list(index.get_level_values("launch").unique())
     n = columns.to_numpy(dtype=np.float64)
     made = []
     for ladder in (over, under):
         series = Series(n, _array(ladder.blocks.reindex(index=index, columns=columns), labels))
-        series.range = (int(np.searchsorted(n, ladder.counts[0])), int(np.searchsorted(n, ladder.counts[-1])))
+        series.range = (
+            int(np.searchsorted(n, ladder.counts[0])),
+            int(np.searchsorted(n, ladder.counts[-1], side="right")) - 1,
+        )
         made.append(series)
     return labels, (made[0], made[1])
 

@@ -72,9 +72,11 @@ def equivalent(interval: Interval, margin: float) -> bool:
 
 
 def different(interval: Interval, margin: float) -> bool:
-    """Whether a ratio is not 1, with its whole interval, and off by more than the margin: sure, and large enough."""
-    sure = interval.low > 1 or interval.high < 1
-    return sure and not 1 / (1 + margin) <= interval.value <= 1 + margin
+    """Whether a ratio lies outside 1 / (1 + margin) to 1 + margin with its whole interval; of margin 0, beside 1.
+
+    Of an interval of level 1 − α, the error is at most α. That *any* of several is different takes the split over them.
+    """
+    return interval.low > 1 + margin or interval.high < 1 / (1 + margin)
 
 
 def geometric_interval(values: Sequence[float] | Floats, level: float = 0.95) -> Interval:
