@@ -12,6 +12,7 @@ import msgspec
 
 from rig.experiments import REGISTRY
 from rig.experiments.base import Options
+from rig.gates import Effects
 from rig.records import Name, Positive, Record
 
 T = TypeVar("T")
@@ -30,7 +31,10 @@ class Launches(Record, frozen=True):
 
 
 class Profile(Record, frozen=True):
-    """`precision`: relative half-interval aimed at; without it the budget decides. `options`: by experiment id."""
+    """`precision`: relative half-interval aimed at; without it the budget decides. `options`: by experiment id.
+
+    `gates`: what is done where a launch is disturbed.
+    """
 
     name: Name
     seed: Annotated[int, msgspec.Meta(ge=0)]
@@ -38,6 +42,7 @@ class Profile(Record, frozen=True):
     launches: Launches
     experiments: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)]
     precision: Annotated[float, msgspec.Meta(gt=0, lt=1)] | None = None
+    gates: Effects = Effects()
     options: dict[str, Any] = msgspec.field(default_factory=dict)
 
 

@@ -368,15 +368,28 @@ class Check(Record, frozen=True):
 
 
 class HostState(Record, frozen=True):
-    """What else the machine was doing."""
+    """What else the machine was doing. None where the system does not tell.
+
+    `cpu_periods`, `cpu_throttled_periods`: of the CPU quota this process is under, since it exists; without a quota
+    both stand still. `busy_processes`: those not ours that used more than a fifth of a core. `cpu_pressure_fraction`:
+    time in which something waited for a CPU, over the last 10 s.
+    """
 
     load_1min: float
     cpu_busy_fraction: float
     steal_fraction: float
     memory_free_bytes: int
+    cpu_periods: int | None = None
+    cpu_throttled_periods: int | None = None
+    cpu_mhz: float | None = None
+    busy_processes: int | None = None
+    cpu_pressure_fraction: float | None = None
+    temperature_c: float | None = None
 
 
 class Host(Record, frozen=True):
+    """`governor`: how the system chooses the CPU's clock. `cpu_quota_cores`: the most that a container may use."""
+
     system: str
     cpu: str
     cores: int
@@ -384,6 +397,9 @@ class Host(Record, frozen=True):
     python: str
     container: bool
     root: bool
+    governor: str | None = None
+    cpu_quota_cores: float | None = None
+    shared_memory_bytes: int | None = None
 
 
 class Launch(Record, frozen=True, kw_only=True):

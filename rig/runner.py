@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from rig import host, plan
+from rig import gates, host, plan
 from rig.config import Profile
 from rig.executors.base import Executor, ExecutorFault, Session
 from rig.experiments.base import MAIN, Arm
 from rig.launch import LaunchOver, Visit
 from rig.programs import limits
-from rig.records import Adapter, Cell, Launch, Outcome
+from rig.records import Adapter, Cell, HostState, Launch, Outcome
 from rig.store import Writer
 
 STRIKES = 2
@@ -25,7 +25,7 @@ STRIKES = 2
 
 
 class NoResult(Exception):
-    """The run ended early: launch after launch failed; one line says why."""
+    """The run ended early: launch after launch failed, or a gate refused to measure; one line says why."""
 
 
 class AdapterRefused(Exception):
@@ -54,6 +54,7 @@ class Runner:
         self.cells = {arm: plan.cells(self.profile, arm, *source) for arm in plan.arms(self.profile)}
         self.good = Counter(launch.arm for launch in self.earlier if launch.outcome is Outcome.ok)
         self.failed: Counter[str] = Counter()
+        self.first = self.number
 
     def keys(self) -> dict[str, Cell]:
         """Every cell of the plan by its key."""
@@ -104,7 +105,7 @@ class Runner:
     def _launch(self, arm: Arm, round_: int, deadline: float) -> Launch:
         number, cells = self.number, self.cells[arm]
         self.number += 1
-        before, began = host.state(), now()
+        before, began = self._quiet(first=number == self.first), now()
         visit: Visit | None = None
         session: Session | None = None
         outcome, detail = Outcome.ok, ""
@@ -113,6 +114,8 @@ class Runner:
         try:
             session = self.executor.launch(limits.needed(programs.values()), arm.flags)
             self.accept(session.adapter)
+            if why := gates.refusal(gates.closed_on_page(session.clock, self.profile.gates)):
+                raise ExecutorFault(Outcome.not_supported, why)
             visit = Visit(number, session, cells, self.writer.sample)
             visit.prove(arm.validates)
             visit.open(skip=self._struck_out)
@@ -151,6 +154,15 @@ class Runner:
         if refused is not None:
             raise refused
         return launch
+
+    def _quiet(self, *, first: bool) -> HostState:
+        """The host before a launch. NoResult where a gate refuses it, and a second, longer look too."""
+        for interval_s in (host.LOOK_S, host.LONG_LOOK_S):
+            state = host.state(interval_s)
+            why = gates.refusal(gates.closed_before(state, host.cores(), self.profile.gates, first=first))
+            if not why:
+                return state
+        raise NoResult(why)
 
     def _struck_out(self, cell: Cell) -> bool:
         return self.strikes[cell.key] >= STRIKES

@@ -16,6 +16,9 @@ from rig.stats import Floats, Interval
 LEAST_LAUNCHES = 3
 """So many launches it takes to tell whether halves agree."""
 
+HALVES = 0.02
+"""Slopes of the two halves of a ladder that are no further apart, of the whole slope, tell of the same cost."""
+
 DRIFT = 0.10
 """From its first block to its last a launch may change by so much."""
 
@@ -90,7 +93,7 @@ class Series:
         return f"in {lost} of {len(self.slopes)} launches the slope is not positive" if lost else ""
 
     def _halves_disagree(self) -> str:
-        """Whether the slopes of the halves differ, paired within each launch, by more than their scatter."""
+        """Whether the slopes of the halves differ, paired within each launch, by more than their scatter and HALVES."""
         first = self.part.start
         lower, upper = (slice(first + half.start, first + half.stop) for half in stats.halves(self.counts))
         low, high = (np.asarray(self.lines(half).slope) for half in (lower, upper))
@@ -98,7 +101,7 @@ class Series:
         if len(relative) < LEAST_LAUNCHES:
             return f"{len(relative)} launches can't show whether the two halves of the ladder agree"
         difference = stats.mean_interval(relative)
-        if difference.low <= 0 <= difference.high:
+        if difference.low <= 0 <= difference.high or abs(difference.value) <= HALVES:
             return ""
         return (
             f"the two halves of the ladder disagree: {_known(low).mean():.3g} µs from {_ends(self.n[lower])} "

@@ -29,6 +29,7 @@ SMALL = (
     "sequential.counts=[1,5,20,100]",
     "launches.looks=[2]",
     "budget_s=30",
+    "gates.full=note",
 )
 
 WITHOUT_UNSAFE = """

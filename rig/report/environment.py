@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from rig.frames import Run
+from rig.gates import Closed, throttled_fraction
 from rig.records import Adapter, Build, HostState, Launch, Outcome
 from rig.report import findings, words
 
@@ -104,10 +105,13 @@ def _host(run: Run) -> Facts:
         ("system", words.given(host.system)),
         ("CPU", words.given(host.cpu)),
         ("cores", str(host.cores)),
-        ("memory", f"{words.number(host.memory_bytes / 2**30)} GiB"),
+        ("memory", _size(host.memory_bytes)),
         ("Python", words.given(host.python)),
         ("in a container", "yes" if host.container else "no"),
         ("as root", "yes" if host.root else "no"),
+        ("CPU governor", words.given(host.governor or "")),
+        ("CPU quota", words.exact(host.cpu_quota_cores, "cores") if host.cpu_quota_cores else "none seen"),
+        ("shared memory", _size(host.shared_memory_bytes)),
     ))  # fmt: skip
 
 
@@ -123,37 +127,52 @@ def _rig(run: Run) -> Facts:
     ), (("profile as resolved", json.dumps(profile, indent=1, ensure_ascii=False)),))  # fmt: skip
 
 
+STATES: Mapping[str, Callable[[HostState], str]] = {
+    "load, 1 min": lambda state: words.number(state.load_1min),
+    "CPU busy": lambda state: words.percent(state.cpu_busy_fraction),
+    "steal": lambda state: words.percent(state.steal_fraction),
+    "busy processes": lambda state: words.exact(state.busy_processes),
+    "waiting for a CPU": lambda state: words.percent(state.cpu_pressure_fraction),
+    "CPU clock, MHz": lambda state: words.number(state.cpu_mhz),
+    "temperature, °C": lambda state: words.number(state.temperature_c),
+}
+"""What the host was doing, by the column that tells it."""
+
+
 def launch_table(run: Run) -> Table:
-    """Every launch, what the host was doing before and after it, and how it ended."""
+    """Every launch, what the host was doing before and after it, what disturbed it, and how it ended."""
+    states = [name for name, told in STATES.items() if any(told(x.host_before) != words.MISSING for x in run.launches)]
     head = (
         "launch",
         "arm",
         "outcome",
         "blocks",
-        "load, 1 min",
-        "CPU busy",
-        "steal",
+        *states,
+        "stopped by a quota",
+        "disturbed",
         "began",
         "ended",
         "detail",
     )
-    return Table("Launches", head, tuple(_launch(launch) for launch in run.launches))
+    disturbed = findings.disturbances(run)
+    rows = (_launch(launch, states, disturbed[launch.launch]) for launch in run.launches)
+    return Table("Launches", head, tuple(rows))
 
 
-def _launch(launch: Launch) -> tuple[str, ...]:
-    before, after = _state(launch.host_before), _state(launch.host_after)
-    around = tuple(f"{before[name]} → {after[name]}" for name in before)
+def _launch(launch: Launch, states: Sequence[str], disturbed: Sequence[Closed]) -> tuple[str, ...]:
+    before, after = launch.host_before, launch.host_after
     outcome = "✓ ok" if launch.outcome is Outcome.ok else f"✗ {launch.outcome}".replace("_", " ")
-    detail = first_line(launch.detail) or "none"
     return (
         str(launch.launch),
         launch.arm or "main",
         outcome,
         f"{launch.blocks:,}",
-        *around,
+        *(f"{STATES[name](before)} → {STATES[name](after)}" for name in states),
+        words.percent(throttled_fraction(before, after)),
+        "; ".join(gate.sentence for gate in disturbed) or "no",
         _moment(launch.began),
         _moment(launch.ended),
-        detail,
+        first_line(launch.detail) or "none",
     )
 
 
@@ -163,12 +182,8 @@ def _moment(text: str) -> str:
     return f"{found[1]} {found[2]}" if found else words.given(text)
 
 
-def _state(state: HostState) -> Mapping[str, str]:
-    return {
-        "load": words.number(state.load_1min),
-        "busy": words.percent(state.cpu_busy_fraction),
-        "steal": words.percent(state.steal_fraction),
-    }
+def _size(size_bytes: int | None) -> str:
+    return words.MISSING if size_bytes is None else f"{words.number(size_bytes / 2**30)} GiB"
 
 
 def _lines(items: tuple[str, ...]) -> str:

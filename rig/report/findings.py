@@ -6,14 +6,11 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from rig import analysis
+from rig import analysis, gates
 from rig.frames import Run
+from rig.gates import COARSE_TICK_US
 from rig.records import Adapter, Build, Launch, Metric, Outcome, Summary, canonical
 from rig.report import words
-
-COARSE_TICK_US = 50
-"""From here on the page's clock is one that a browser without cross-origin isolation gives."""
-
 
 # --- first lines -------------------------------------------------------------------------------------------------
 
@@ -159,7 +156,7 @@ def banners(run: Run) -> list[str]:
         _differ("adapter", len(adapters(run))),
         _differ("browser build", len({(build.version, build.sha256) for build in builds(run)})),
     ]
-    return [text for text in (*told, *_clock_banners(run.launches)) if text]
+    return [text for text in (*told, *_clock_banners(run.launches), _disturbed(run)) if text]
 
 
 def _software(run: Run) -> str:
@@ -190,6 +187,24 @@ def _no_good_launch(run: Run, good: Sequence[Launch]) -> str:
 
 def _differ(what: str, count: int) -> str:
     return f"The launches of this run had {count} different {what}s: the figures mix them." if count > 1 else ""
+
+
+def disturbances(run: Run) -> dict[int, list[gates.Closed]]:
+    """The gates that closed on each launch, by its number, with the effects that the run's profile gave them."""
+    effects = analysis.profile_of(run).gates
+    cores, first = run.manifest.host.cores, min((launch.launch for launch in run.launches), default=0)
+    return {x.launch: gates.closed(x, cores, effects, first=x.launch == first) for x in run.launches}
+
+
+def _disturbed(run: Run) -> str:
+    by_launch = disturbances(run)
+    causes = gates.marks(by_launch)
+    if not causes:
+        return ""
+    marked = sum(any(gate.marks for gate in closed) for closed in by_launch.values())
+    share = f"{marked:,} of {words.counted(len(by_launch), 'launch', 'launches')}"
+    reasons = "; ".join(f"{cause} ({count:,})" for cause, count in causes.items())
+    return f"Something disturbed {share}, and their figures may be off: {reasons}."
 
 
 def _clock_banners(launches: Sequence[Launch]) -> list[str]:
