@@ -113,7 +113,7 @@ def _calls(run: Run) -> list[Metric]:
         interval = stats.share_interval if unit == "fraction" else stats.mean_interval
         return figures.over_launches(ID, f"anatomy.{name}", variant, unit, values, len(staged), interval=interval)
 
-    published = calls.drop(columns=list(APART))
+    published = calls.drop(columns=list(APART), errors="ignore")
     rest = published.drop(columns=[SUBMIT])
     runner_up = str(rest.mean().idxmax())
     return [
