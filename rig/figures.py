@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
 import numpy as np
 import pandas as pd
 
 from rig import stats
 from rig.frames import Run
 from rig.records import Metric, MetricOutcome, Outcome
+
+PLAIN_LEVEL = 0.95
 
 Variant = Mapping[str, str | int | float]
 Estimator = Callable[[stats.Floats, float], stats.Interval]
@@ -24,7 +27,7 @@ def over_launches(
     n_samples: int,
     *,
     interval: Estimator = stats.geometric_interval,
-    level: float = 0.95,
+    level: float = PLAIN_LEVEL,
     doubt: str = "",
 ) -> Metric:
     """A figure from one value a launch. `doubt` makes it unresolved: a value that is shown, but not to be relied on.
@@ -141,6 +144,22 @@ def interval_of(metric: Metric) -> stats.Interval:
     assert metric.ci_low is not None
     assert metric.ci_high is not None
     return stats.Interval(metric.value, metric.ci_low, metric.ci_high, metric.ci_level, metric.n_launches)
+
+
+def at_look(metric: Metric, looks: Sequence[int]) -> Metric:
+    """A figure as a verdict takes it: its plain interval once more, at the level that the look leaves it."""
+    if metric.ci_level != PLAIN_LEVEL or len(metric.per_launch) < 2:
+        return metric
+    values = list(metric.per_launch.values())
+    level = stats.split_level(len(values), looks)
+    interval = (stats.geometric_interval if min(values) > 0 else stats.mean_interval)(values, level)
+    return msgspec.structs.replace(metric, ci_low=interval.low, ci_high=interval.high, ci_level=level)
+
+
+def told(metric: Metric, unit: str) -> str:
+    """A figure with its interval and level, for the statement of a verdict."""
+    level = f" at {100 * metric.ci_level:.3g} %" if metric.ci_level != PLAIN_LEVEL else ""
+    return f"{metric.value:.3g} {unit} ({metric.ci_low:.3g} to {metric.ci_high:.3g}{level})"
 
 
 def at_level(metric: Metric, level: float) -> stats.Interval:

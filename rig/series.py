@@ -142,8 +142,7 @@ class Series:
         relative = self.us[:, :, self.part] / self.means[:, None, self.part] - 1
         there = ~np.isnan(relative)
         position = np.where(there, np.arange(self.us.shape[1])[None, :, None], np.nan)
-        filled = np.isnan(self.us).all(axis=2)
-        length = (~filled).sum(axis=1) - 1.0
+        length = (~np.isnan(self.us).all(axis=2)).sum(axis=1) - 1.0
         away = position - _mean(position.reshape(len(position), -1), 1)[:, None, None]
         square = np.nansum(away**2, axis=(1, 2))
         slope = np.nansum(away * relative, axis=(1, 2)) / np.where(square > 0, square, np.nan)

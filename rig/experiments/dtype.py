@@ -133,17 +133,17 @@ def claim_same(ratios: dict[str, Metric], slower: Metric | None) -> Verdict:
         return Verdict(
             claim="C3", outcome=VerdictOutcome.not_tested, statement="no figure: this run has no such ratios"
         )
-    told = "; ".join(f"{label} takes {_ends(m)} of what f32 takes" for label, m in known.items())
+    told = "; ".join(f"{label} takes {figures.told(m, 'times')} of what f32 takes" for label, m in known.items())
     evidence = (*(m.key for m in known.values()), slower.key)
     if not _settled(slower) or (slower.ci_low or 0) <= 1:
-        statement = f"{told}; but a planted 10 % came out as {_ends(slower)}, so this run can't tell"
+        statement = f"{told}; but a planted 10 % came out as {figures.told(slower, 'times')}, so this run can't tell"
         return Verdict(claim="C3", outcome=VerdictOutcome.unresolved, statement=statement, evidence=evidence)
     outcome = VerdictOutcome.unresolved
     if any(_settled(m) and stats.different(figures.interval_of(m), MARGIN) for m in known.values()):
         outcome = VerdictOutcome.does_not_hold
     elif all(_settled(m) and stats.equivalent(_for_all(m, len(known) + 1), MARGIN) for m in known.values()):
         outcome = VerdictOutcome.holds
-    statement = f"{told}, in one pass; a planted 10 % was seen as {_ends(slower)}{_absent(ratios)}"
+    statement = f"{told}, in one pass; a planted 10 % was seen as {figures.told(slower, 'times')}{_absent(ratios)}"
     return Verdict(claim="C3", outcome=outcome, statement=statement, evidence=evidence)
 
 
@@ -159,10 +159,6 @@ def _absent(ratios: dict[str, Metric]) -> str:
 
 def _settled(metric: Metric) -> bool:
     return metric.outcome is MetricOutcome.ok
-
-
-def _ends(metric: Metric) -> str:
-    return f"{metric.value:.3g} times ({metric.ci_low:.3g} to {metric.ci_high:.3g} at {100 * metric.ci_level:.3g} %)"
 
 
 EXPERIMENT = Experiment(
