@@ -230,20 +230,28 @@ def export(
 
 @app.command("doctor")
 def doctor_(
-    browser: Browser = "", adapter: Adapter = AdapterAsked.any, require_hardware: Hardware = False, flag: Flags = None
+    browser: Browser = "",
+    adapter: Adapter = AdapterAsked.any,
+    require_hardware: Hardware = False,
+    flag: Flags = None,
+    json: Annotated[bool, typer.Option("--json", help="Findings and cause as one line of JSON.")] = False,
 ) -> None:
-    """Examine the chain from the browser to the timer, link by link."""
+    """Examine the chain from Python to the GPU's timer, link by link."""
     asked = AdapterAsked.hardware if require_hardware else adapter
-    findings = []
-    for finding in doctor.examine(browser, asked, tuple(flag or ())):
-        findings.append(finding)
+    diagnosis = doctor.examine(browser, asked, tuple(flag or ()))
+    if json:
+        out.out(diagnosis.json().decode())
+    for finding in () if json else diagnosis.findings:
         mend = f"; to mend it: {finding.mend}" if finding.mend else ""
         out.print(escape(f"{finding.state:5}  {finding.link}: {finding.found}{mend}"))
-    wrong = [finding.link for finding in findings if finding.state is doctor.State.wrong]
-    if asked is AdapterAsked.hardware and wrong == ["adapter"]:
-        raise _fail(Exit.software_refused, "no hardware adapter")
-    if wrong:
-        raise _fail(Exit.no_result, f"wrong: {', '.join(wrong)}")
+    cause = diagnosis.cause
+    if cause is None:
+        return
+    mend = f"; to mend it: {cause.mend}" if cause.mend else ""
+    why = f"the cause is {cause.link}: {cause.found}{mend}"
+    if diagnosis.software_refused:
+        raise _fail(Exit.software_refused, f"no hardware adapter; {why}")
+    raise _fail(Exit.no_result, why)
 
 
 @app.command()

@@ -10,16 +10,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import psutil
 import pytest
 
-from rig import analysis, doctor, frames, store
+from rig import analysis, frames, store
 from rig.browsers.find import Browser
-from rig.browsers.flags import AdapterAsked
-from rig.executors.chromium import ChromiumSession
 
 pytestmark = pytest.mark.browser
 
@@ -162,48 +158,6 @@ def test_replace_keeps_the_earlier_run_beside_the_new_one(tmp_path: Path) -> Non
     assert store.is_run(tmp_path / "run.previous")
     started = [store.read_manifest(path).started for path in (tmp_path / "run.previous", out)]
     assert started[0] < started[1]
-
-
-def test_the_doctor_finds_this_machine_fine_link_by_link() -> None:
-    done = rig("doctor")
-    assert done.returncode == 0, done.stdout
-    links = [line.split(":")[0].split(maxsplit=1)[1] for line in done.stdout.splitlines()]
-    for link in ("browser", "sandbox", "start", "flags", "secure context", "timer", "WebGPU API", "adapter"):
-        assert link in links
-
-
-@pytest.mark.parametrize(
-    ("script", "link", "said"),
-    [
-        ('[ "$1" = --version ] && exec REAL --version; exit 3', "start", "crashed"),
-        (
-            WITHOUT_UNSAFE,
-            "adapter",
-            "to mend it: start it with --enable-unsafe-webgpu",
-        ),
-    ],
-)
-def test_the_doctor_tells_causes_apart_and_says_what_mends_them(
-    tmp_path: Path, browser: Browser, script: str, link: str, said: str
-) -> None:
-    done = rig("doctor", "--browser", wrapper(tmp_path, browser, script))
-    assert f"wrong: {link}" in failed(done, 3)
-    assert said in next(line for line in done.stdout.splitlines() if line.startswith("wrong"))
-
-
-@pytest.mark.parametrize(
-    ("secure", "mend"), [(True, "use Chromium 113 or newer"), (False, "make the page secure first")]
-)
-def test_b07_b08_a_missing_api_is_told_apart_from_a_missing_gpu(secure: bool, mend: str) -> None:
-    page = SimpleNamespace(has_api=False, clock=SimpleNamespace(secure=secure))
-    (finding,) = doctor.adapter_findings(cast(ChromiumSession, page), AdapterAsked.any)
-    assert (finding.link, finding.state, finding.mend) == ("WebGPU API", doctor.State.wrong, mend)
-
-
-def test_the_doctor_without_a_browser_says_what_to_install() -> None:
-    done = rig("doctor", "--browser", "/no/such/browser")
-    assert "wrong: browser" in failed(done, 3)
-    assert "apt-get install chromium-headless-shell" in done.stdout
 
 
 @pytest.mark.parametrize("verb", ["report", "publish"])

@@ -55,7 +55,7 @@ class Restless(ScriptedExecutor):
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without charts, and without the pause in which the host's load is taken."""
     monkeypatch.setattr("rig.measure.page.render", lambda run, summary: "page")  # noqa: ARG005
-    monkeypatch.setattr("rig.host.state", lambda: QUIET)
+    monkeypatch.setattr("rig.host.state", lambda *_: QUIET)
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from tests.test_compare import QUIET
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two arms; some samples without a time, a launch that broke, and CPU time by thread."""
     monkeypatch.setattr("rig.measure.page.render", lambda run, summary: "page")  # noqa: ARG005
-    monkeypatch.setattr("rig.host.state", lambda: QUIET)
+    monkeypatch.setattr("rig.host.state", lambda *_: QUIET)
     executor = ScriptedExecutor(
         fault=fault_at(Outcome.validation_error, n=50, launches=3),
         cpu_us=lambda n: {"gpu_main": 3.1 * n, "renderer_main": 1.7 * n},

@@ -34,7 +34,7 @@ def with_arms() -> Profile:
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     monkeypatch.setattr("rig.measure.page.render", lambda run, summary: "page")  # noqa: ARG005
-    monkeypatch.setattr("rig.host.state", lambda: QUIET)
+    monkeypatch.setattr("rig.host.state", lambda *_: QUIET)
 
     def make(name: str, profile: Profile | None = None, **options: object) -> Path:
         executor = ScriptedExecutor(launches=100 * ord(name[0]), **options)  # type: ignore[arg-type]
