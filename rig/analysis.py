@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rig import config
+from rig import config, figures
 from rig.claims import CLAIMS
 from rig.config import Profile
 from rig.experiments import REGISTRY
@@ -25,7 +25,8 @@ def summarise(run: Run) -> Summary:
     for name in profile.experiments:
         found = REGISTRY[name].figures(run, config.options(profile, name))
         metrics += found
-        verdicts |= {verdict.claim: verdict for verdict in REGISTRY[name].verdicts(found)}
+        at_look = [figures.at_look(metric, profile.launches.looks) for metric in found]
+        verdicts |= {verdict.claim: verdict for verdict in REGISTRY[name].verdicts(at_look)}
     rest = {claim: _not_tested(claim) for claim in CLAIMS if claim not in verdicts}
     ordered = [(verdicts | rest)[claim] for claim in CLAIMS]
     return Summary(schema=SCHEMA, metrics=tuple(metrics), verdicts=tuple(ordered))

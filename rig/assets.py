@@ -20,7 +20,13 @@ def folder(name: str) -> Path:
 
 @cache
 def wgsl(kernel: str) -> str:
-    """WGSL source of the kernel `kernel`."""
+    """WGSL of the kernel `kernel`, without the header that its file begins with."""
+    _, _, code = source(kernel).partition("\n\n")
+    return code
+
+
+def source(kernel: str) -> str:
+    """The whole file of the kernel `kernel`: its header is its contract."""
     return (folder("wgsl") / f"{kernel}.wgsl").read_text(encoding="utf-8")
 
 

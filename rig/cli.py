@@ -18,10 +18,15 @@ from rig import __version__, config, doctor, frames, store
 from rig.browsers import find
 from rig.browsers import flags as browser_flags
 from rig.browsers.flags import AdapterAsked
+from rig.compare import MARGIN, ComparisonVerdict, NothingToCompare, Unlike, told
+from rig.compare import compare as compare_runs
 from rig.executors.chromium import ChromiumExecutor
 from rig.experiments import REGISTRY
+from rig.export import export as export_run
 from rig.measure import Exit, measure, render, resume
+from rig.merge import merge as merge_runs
 from rig.publish import publish as publish_run
+from rig.records import encode
 from rig.report import findings
 
 app = typer.Typer(
@@ -162,6 +167,65 @@ def publish(
     except (store.StoreError, config.ProfileError) as error:
         raise _fail(Exit.usage, str(error)) from None
     out.print(escape(f"published: {place}"))
+
+
+@app.command()
+def compare(
+    baseline: Annotated[Path, typer.Argument(help="The run to compare with.")],
+    candidate: Annotated[Path, typer.Argument(help="The run that may be worse.")],
+    margin: Annotated[float, typer.Option(help="A change smaller than this fraction does not matter.")] = MARGIN,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help="Figures whose name begins so; all if none.", metavar="NAME")
+    ] = None,
+    unlike: Annotated[
+        bool, typer.Option("--unlike", help="Compare other machines, adapters or programs all the same.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Strict JSON on stdout instead of the table.")] = False,
+) -> None:
+    """Tell which figures of a run are worse than a baseline's: exit 1 if any is."""
+    if not 0 < margin < 1:
+        raise _fail(Exit.usage, f"--margin {margin:g} is not between 0 and 1")
+    try:
+        both = (frames.read(baseline), frames.read(candidate))
+        names = (str(baseline), str(candidate))
+        found = compare_runs(*both, margin=margin, only=only or (), unlike=unlike, names=names)
+    except (store.StoreError, config.ProfileError) as error:
+        raise _fail(Exit.usage, str(error)) from None
+    except Unlike as error:
+        raise _fail(Exit.usage, f"not alike (--unlike compares them all the same): {error}") from None
+    except NothingToCompare as error:
+        raise _fail(Exit.no_result, str(error)) from None
+    typer.echo(encode(found).decode() if as_json else "\n".join(told(found)))
+    if worse := found.having(ComparisonVerdict.worse):
+        raise _fail(Exit.worse, f"worse than the baseline: {len(worse)}, first {worse[0].key}")
+    if found.lost:
+        raise _fail(Exit.no_result, f"failed in B alone: {len(found.lost)}, first {found.lost[0]}")
+
+
+@app.command()
+def merge(
+    to: Annotated[Path, typer.Argument(help="Where the joined run goes: a new or empty folder.", metavar="OUT")],
+    runs: Annotated[list[Path], typer.Argument(help="Runs of one plan, two or more.")],
+) -> None:
+    """Join runs of one plan, machine, build and adapter into one with all their launches."""
+    try:
+        merge_runs(to, runs)
+    except (store.StoreError, config.ProfileError) as error:
+        raise _fail(Exit.usage, str(error)) from None
+    _tell(to)
+
+
+@app.command()
+def export(
+    run: Annotated[Path, typer.Argument(help="A run directory.")],
+    to: Annotated[Path | None, typer.Option("--out", help="Where the files go; default RUN/csv.")] = None,
+) -> None:
+    """Write a run's samples, metrics and launches as CSV."""
+    try:
+        for place in export_run(run, to):
+            out.print(escape(str(place)))
+    except (store.StoreError, config.ProfileError) as error:
+        raise _fail(Exit.usage, str(error)) from None
 
 
 @app.command("doctor")

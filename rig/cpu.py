@@ -52,4 +52,4 @@ def between(before: Spent | None, after: Spent | None) -> Spent | None:
 
 
 def _less(after: Mapping[str, float], before: Mapping[str, float]) -> dict[str, float]:
-    return {name: round(max(0.0, total - before.get(name, 0.0)), 1) for name, total in after.items()}
+    return {name: float(round(max(0.0, total - before.get(name, 0.0)))) for name, total in after.items()}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
 import numpy as np
 import pandas as pd
 
@@ -11,8 +12,10 @@ from rig import stats
 from rig.frames import Run
 from rig.records import Metric, MetricOutcome, Outcome
 
+PLAIN_LEVEL = 0.95
+
 Variant = Mapping[str, str | int | float]
-Estimator = Callable[[stats.Floats], stats.Interval]
+Estimator = Callable[[stats.Floats, float], stats.Interval]
 
 
 def over_launches(
@@ -24,6 +27,7 @@ def over_launches(
     n_samples: int,
     *,
     interval: Estimator = stats.geometric_interval,
+    level: float = PLAIN_LEVEL,
     doubt: str = "",
 ) -> Metric:
     """A figure from one value a launch. `doubt` makes it unresolved: a value that is shown, but not to be relied on.
@@ -35,7 +39,7 @@ def over_launches(
         interval = stats.mean_interval
         doubt = doubt or f"{int((values <= 0).sum())} of {values.size} launches gave no positive value"
     try:
-        found = interval(values)
+        found = interval(values, level)
     except ValueError as error:
         return missing(experiment, metric, variant, unit, str(error))
     return Metric(
@@ -129,10 +133,35 @@ def why_none(run: Run, rows: pd.DataFrame, experiment: str) -> tuple[str, Metric
     reason = str(void["void"].mode()[0])
     detail = next((str(d).splitlines()[0] for d in void.loc[void["void"] == reason, "detail"] if d), "")
     outcome = MetricOutcome.not_supported if reason == Outcome.not_supported else MetricOutcome.failed
-    return (f"{reason}: {detail}" if detail else reason), outcome
+    if detail:
+        return (detail if outcome is MetricOutcome.not_supported else f"{reason}: {detail}"), outcome
+    return reason, outcome
 
 
-def at_level(metric: Metric, level: float) -> tuple[float, float]:
-    """The interval of a ratio over launches once more, at another level."""
-    found = stats.geometric_interval(list(metric.per_launch.values()), level)
-    return found.low, found.high
+def interval_of(metric: Metric) -> stats.Interval:
+    """The interval of a metric that has a value."""
+    assert metric.value is not None
+    assert metric.ci_low is not None
+    assert metric.ci_high is not None
+    return stats.Interval(metric.value, metric.ci_low, metric.ci_high, metric.ci_level, metric.n_launches)
+
+
+def at_look(metric: Metric, looks: Sequence[int]) -> Metric:
+    """A figure as a verdict takes it: its plain interval once more, at the level that the look leaves it."""
+    if metric.ci_level != PLAIN_LEVEL or len(metric.per_launch) < 2:
+        return metric
+    values = list(metric.per_launch.values())
+    level = stats.split_level(len(values), looks)
+    interval = (stats.geometric_interval if min(values) > 0 else stats.mean_interval)(values, level)
+    return msgspec.structs.replace(metric, ci_low=interval.low, ci_high=interval.high, ci_level=level)
+
+
+def told(metric: Metric, unit: str) -> str:
+    """A figure with its interval and level, for the statement of a verdict."""
+    level = f" at {100 * metric.ci_level:.3g} %" if metric.ci_level != PLAIN_LEVEL else ""
+    return f"{metric.value:.3g} {unit} ({metric.ci_low:.3g} to {metric.ci_high:.3g}{level})"
+
+
+def at_level(metric: Metric, level: float) -> stats.Interval:
+    """The interval of a ratio over launches once more, at another level. ValueError where there is none."""
+    return stats.geometric_interval(list(metric.per_launch.values()), level)

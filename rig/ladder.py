@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
 from rig import figures, stats
 from rig.records import Metric, MetricOutcome
+from rig.series import LEAST_LAUNCHES, Series, ratios
 
 LEAST_STAMPED = 0.95
 """Share of samples that must have a time by a clock for it to be used."""
@@ -14,67 +17,43 @@ LEAST_STAMPED = 0.95
 LEAST_SHARED = 0.8
 """Share of launches that must have a count for it to be used."""
 
-LEAST_LAUNCHES = 3
-"""So many launches it takes to tell whether halves agree."""
-
-BEND = 0.25
-"""Counts below the range that differ in slope by more than this are another regime."""
-
 MOST_APART = 1.25
 """Slopes by wall and by span further apart than this, by more than scatter, do not tell of the same cost."""
 
 
 class Ladder:
-    """The times of one series of cells by one clock: which counts are on the line, and each launch's line through them.
+    """The times of one series of cells by one clock: its Series, and figures from it.
 
-    The range is found on the means over all launches, so that every launch is fitted to the same counts. In a launch,
-    the line goes through the mean of the blocks at each count: where times have two modes, a median jumps between them.
+    `labels`: launches in the order of the series' first axis; `rows`: the samples behind it.
     """
 
     def __init__(self, experiment: str, variant: figures.Variant, clock: str, good: pd.DataFrame) -> None:
-        column = f"{clock}_us"
+        self.column = f"{clock}_us"
         self.experiment = experiment
         self.clockless = variant
         self.variant: figures.Variant = {**variant, "clock": clock}
-        timed = good.dropna(subset=[column])
+        timed = good.dropna(subset=[self.column])
         # A clock that only some samples have is a selection of them: which ones were dropped is no accident.
         self.stamped = len(timed) >= LEAST_STAMPED * len(good)
         self.rows = timed[timed["n"].isin(_shared(timed))]
-        self.column = column
         self.distrust = ""
-        self.means = self.rows.groupby(["launch", "n"])[column].mean().unstack("n")
-        pooled = self.rows.groupby("n")[column].agg(["mean", "sem"]).fillna(0.0)
-        self.n = pooled.index.to_numpy(dtype=np.float64)
-        self.range = stats.linear_range(self.n, *(pooled[name].to_numpy(dtype=np.float64) for name in ("mean", "sem")))
+        self.blocks = self.rows.pivot_table(index=["launch", "block"], columns="n", values=self.column)
+        self.labels = list(self.blocks.index.get_level_values("launch").unique())
+        self.series = Series(self.blocks.columns.to_numpy(dtype=np.float64), _array(self.blocks, self.labels))
 
     @property
     def counts(self) -> list[float]:
         """Counts on the line; without a linear range the top ones of the ladder, for a value that is not relied on."""
-        first, last = self.range or (max(0, len(self.n) - stats.LEAST_COUNTS), len(self.n) - 1)
-        return list(self.n[first : last + 1])
+        return [float(n) for n in self.series.counts]
 
-    def lines(self, counts: list[float]) -> list[stats.Line | None]:
-        """A line a launch through its means at `counts`; None for a launch that lacks one of them."""
-        chosen = self.means[counts]
-        return [
-            stats.line(np.array(counts), row.to_numpy(dtype=np.float64)) if row.notna().all() else None
-            for _, row in chosen.iterrows()
-        ]
-
-    def slopes(self, counts: list[float] | None = None) -> pd.Series[float]:
+    def slopes(self) -> pd.Series[float]:
         """Microseconds a dispatch, by launch."""
-        lines = self.lines(counts or self.counts)
-        return pd.Series([fit.slope if fit else np.nan for fit in lines], index=self.means.index, dtype=float)
+        return pd.Series(self.series.slopes, index=self.labels, dtype=float)
 
     @property
     def doubt(self) -> str:
         """Why the slope is not to be relied on, or nothing."""
-        if self.range is None:
-            return (
-                f"no {stats.LEAST_COUNTS} counts of the ladder lie on one line above the knee and below back-pressure; "
-                f"the slope is that of the top counts, {self.counts[0]:g} to {self.counts[-1]:g}"
-            )
-        return self.distrust or self._halves_disagree() or self._below_zero() or self._bent()
+        return self.distrust or self.series.doubt if self.series.range else self.series.doubt
 
     def per_dispatch(self) -> Metric:
         """The slope over the linear range; unresolved where its two halves disagree."""
@@ -88,8 +67,7 @@ class Ladder:
 
     def fixed(self) -> Metric:
         """Time that does not depend on the count: the line at n = 0. Arithmetic mean: it may be negative."""
-        lines = self.lines(self.counts)
-        fixed = pd.Series([fit.fixed if fit else np.nan for fit in lines], index=self.means.index, dtype=float)
+        fixed = pd.Series(np.asarray(self.series.lines().fixed), index=self.labels, dtype=float)
         return figures.over_launches(
             *(self.experiment, f"{self.experiment}.fixed_us", self.clockless, "us", fixed, self._samples()),
             interval=stats.mean_interval,
@@ -98,13 +76,13 @@ class Ladder:
 
     def knee(self) -> list[Metric]:
         """Between which counts the line begins, where it does not begin with the ladder. Only a wait has a knee."""
-        if self.range is None or self.range[0] == 0:
+        if self.series.range is None or self.series.range[0] == 0:
             return []
-        return [between(self.experiment, "knee_n", self.variant, self.n, self.range[0] - 1, self.rows)]
+        return [between(self.experiment, "knee_n", self.variant, self.series.n, self.series.range[0] - 1, self.rows)]
 
     def fitted(self) -> list[Metric]:
         """The first and the last count that the slope is fitted to."""
-        ends, launches = (float(self.counts[0]), float(self.counts[-1])), len(self.means)
+        ends, launches = (self.counts[0], self.counts[-1]), len(self.labels)
         return [
             figures.bracket(
                 self.experiment, f"{self.experiment}.fitted_n", self.variant, *ends, self._samples(), launches
@@ -119,48 +97,13 @@ class Ladder:
     def _samples(self) -> int:
         return int(self.rows["n"].isin(self.counts).sum())
 
-    def _halves_disagree(self) -> str:
-        """Whether the slopes of the halves differ, paired within each launch, by more than their scatter."""
-        lower, upper = (self.counts[half] for half in stats.halves(np.array(self.counts)))
-        low, high = self.slopes(lower), self.slopes(upper)
-        relative = ((high - low) / self.slopes()).dropna()
-        if len(relative) < LEAST_LAUNCHES:
-            return f"{len(relative)} launches can't show whether the two halves of the ladder agree"
-        difference = stats.mean_interval(relative.to_list())
-        if difference.low <= 0 <= difference.high:
-            return ""
-        return (
-            f"the two halves of the ladder disagree: {low.mean():.3g} µs from {lower[0]:g} to {lower[-1]:g} "
-            f"dispatches, {high.mean():.3g} µs from {upper[0]:g} to {upper[-1]:g}"
-        )
 
-    def _below_zero(self) -> str:
-        """Whether the fixed part is clearly below zero, which a wait can't be."""
-        interval = stats.mean_interval([fit.fixed for fit in self.lines(self.counts) if fit is not None])
-        if interval.high >= 0:
-            return ""
-        return f"the line is bent: its fixed part is below zero, {interval.value:.3g} µs"
-
-    def _bent(self) -> str:
-        """Whether counts below the range lie on a line of their own, with another slope: then the range may be that of
-        back-pressure, which a ladder without its bend in the middle does not show.
-        """
-        first, _ = self.range or (0, 0)
-        pooled = self.rows.groupby("n")[self.column].agg(["mean", "sem"]).fillna(0.0).iloc[: first + 1]
-        below = stats.linear_range(
-            *(np.asarray(x, dtype=np.float64) for x in (pooled.index, pooled["mean"], pooled["sem"]))
-        )
-        if below is None:
-            return ""
-        counts = list(self.n[below[0] : below[1] + 1])
-        relative = (self.slopes(counts) / self.slopes() - 1).dropna()
-        difference = stats.mean_interval(relative.to_list())
-        if difference.low <= 0 <= difference.high or abs(difference.value) <= BEND:
-            return ""
-        return (
-            f"the ladder bends: {self.slopes(counts).mean():.3g} µs from {counts[0]:g} to {counts[-1]:g} dispatches, "
-            f"{self.slopes().mean():.3g} µs from {self.counts[0]:g} to {self.counts[-1]:g}"
-        )
+def _array(blocks: pd.DataFrame, labels: Sequence[int]) -> stats.Floats:
+    """Shape (launches, blocks, counts): blocks that a launch lacks are NaN, and so many as the longest has."""
+    numbers = sorted(blocks.index.get_level_values("block").unique())
+    every = pd.MultiIndex.from_product([labels, numbers], names=["launch", "block"])
+    shape = (len(labels), len(numbers), len(blocks.columns))
+    return blocks.reindex(every).to_numpy(dtype=np.float64).reshape(shape)
 
 
 def _shared(rows: pd.DataFrame) -> list[float]:
@@ -195,12 +138,39 @@ def pair(experiment: str, variant: figures.Variant, good: pd.DataFrame) -> tuple
     return (by_span if by_span.stamped else by_wall), by_span, by_wall
 
 
-def ratio(metric: str, variant: figures.Variant, over: Ladder, under: Ladder) -> Metric:
-    """Slope over slope, launch by launch; unresolved where either slope is."""
-    doubts = [f"{_named(ladder)}: {ladder.doubt}" for ladder in (over, under) if ladder.doubt]
-    values = over.slopes() / under.slopes()
+def ratio(metric: str, variant: figures.Variant, over: Ladder, under: Ladder, level: float = 0.95) -> Metric:
+    """Slope over slope, launch by launch, paired by block; unresolved where either slope is."""
     samples = len(over.rows.index.union(under.rows.index))
-    return figures.over_launches(over.experiment, metric, variant, "ratio", values, samples, doubt="; ".join(doubts))
+    labels, (a, b) = _aligned(over, under)
+    try:
+        values = pd.Series(ratios(a, b), index=labels, dtype=float)
+    except ValueError as error:
+        return figures.missing(over.experiment, metric, variant, "ratio", str(error))
+    return figures.over_launches(
+        over.experiment, metric, variant, "ratio", values, samples, level=level, doubt=_doubts(over, under)
+    )
+
+
+def _doubts(*ladders: Ladder) -> str:
+    return "; ".join(f"{_named(ladder)}: {ladder.doubt}" for ladder in ladders if ladder.doubt)
+
+
+def _aligned(over: Ladder, under: Ladder) -> tuple[list[int], tuple[Series, Series]]:
+    """Both series over the launches and blocks that either has, and the counts that both have: one that the other side
+    lacks altogether would leave no launch a pair. Each keeps its own range.
+    """
+    index, columns = over.blocks.index.union(under.blocks.index), over.blocks.columns.intersection(under.blocks.columns)
+    labels = list(index.get_level_values("launch").unique())
+    n = columns.to_numpy(dtype=np.float64)
+    made = []
+    for ladder in (over, under):
+        series = Series(n, _array(ladder.blocks.reindex(index=index, columns=columns), labels))
+        series.range = (
+            int(np.searchsorted(n, ladder.counts[0])),
+            int(np.searchsorted(n, ladder.counts[-1], side="right")) - 1,
+        )
+        made.append(series)
+    return labels, (made[0], made[1])
 
 
 def _named(ladder: Ladder) -> str:
@@ -227,12 +197,11 @@ def back_pressure(experiment: str, policy: str, good: pd.DataFrame) -> list[Metr
 
 def difference(metric: str, variant: figures.Variant, over: Ladder, under: Ladder) -> Metric:
     """Slope less slope, launch by launch; unresolved where either slope is."""
-    doubts = [f"{_named(ladder)}: {ladder.doubt}" for ladder in (over, under) if ladder.doubt]
     samples = len(over.rows.index.union(under.rows.index))
     return figures.over_launches(
         *(over.experiment, metric, variant, "us", over.slopes() - under.slopes(), samples),
         interval=stats.mean_interval,
-        doubt="; ".join(doubts),
+        doubt=_doubts(over, under),
     )
 
 
@@ -241,6 +210,5 @@ def slopes(rows: pd.DataFrame, times: pd.Series[float], center: str) -> pd.Serie
     table = times.groupby([rows["launch"], rows["n"]]).agg(center).unstack("n").dropna()
     n = table.columns.to_numpy(dtype=np.float64)
     # what did nothing has no line
-    positive = table.clip(lower=1e-3)
-    found = [stats.line(n, row.to_numpy(dtype=np.float64)).slope for _, row in positive.iterrows()]
+    found = stats.line(n, table.clip(lower=1e-3).to_numpy(dtype=np.float64)).slope
     return pd.Series(found, index=table.index, dtype=float)

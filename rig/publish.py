@@ -26,8 +26,9 @@ def publish(run: Path, to: Path) -> Path:
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
-        for name in (store.MANIFEST, store.CELLS, store.LAUNCHES):
+        for name in (store.MANIFEST, store.LAUNCHES):
             shutil.copyfile(run / name, partial / name)
+        (partial / store.CELLS).write_bytes(encode(store.read_cells(run)))
         lines = b"".join(encode(sample) + b"\n" for sample in store.read_samples(run))
         (partial / (store.SAMPLES + ".gz")).write_bytes(gzip.compress(lines, mtime=0))
         if not any(metric.value is not None for metric in render(partial).metrics):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -40,8 +41,42 @@ def mean_interval(values: Sequence[float] | Floats, level: float = 0.95) -> Inte
     x = np.asarray(values, dtype=np.float64)
     if x.size < 2:
         raise ValueError(f"an interval over launches needs 2 launches, there are {x.size}")
-    half = stats.t.ppf((1 + level) / 2, x.size - 1) * x.std(ddof=1) / np.sqrt(x.size)
+    half = student_t(level, x.size - 1) * x.std(ddof=1) / np.sqrt(x.size)
     return Interval(float(x.mean()), float(x.mean() - half), float(x.mean() + half), level, x.size)
+
+
+@cache
+def student_t(level: float, degrees: float) -> float:
+    """How many standard errors a two-sided interval of that level reaches to either side."""
+    return float(stats.t.ppf((1 + level) / 2, degrees))
+
+
+def split_level(launches: int, looks: Sequence[int], comparisons: int = 1, alpha: float = 0.05) -> float:
+    """Level of each interval of a comparison, so that over all looks and all comparisons the error stays below alpha.
+
+    Bonferroni twice (Dunn, JASA 56, 1961, for comparisons; Pocock, Biometrika 64, 1977, for why looks must share): a
+    look's share is in proportion to its launches, so that the later ones, at which a run usually ends, keep most. A run
+    that ended between two looks has the share of the next one.
+    """
+    look = next((look for look in sorted(looks) if look >= launches), max(looks))
+    return 1 - alpha * look / sum(looks) / comparisons
+
+
+def equivalent(interval: Interval, margin: float) -> bool:
+    """Whether a ratio lies within 1 / (1 + margin) and 1 + margin with its whole interval.
+
+    Of an interval of level 1 − 2α, two one-sided tests at α (TOST; Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987).
+    That several are *all* equivalent needs no further split (intersection-union; Berger, Technometrics 24, 1982).
+    """
+    return interval.low >= 1 / (1 + margin) and interval.high <= 1 + margin
+
+
+def different(interval: Interval, margin: float) -> bool:
+    """Whether a ratio lies outside 1 / (1 + margin) to 1 + margin with its whole interval; of margin 0, beside 1.
+
+    Of an interval of level 1 − α, the error is at most α. That *any* of several is different takes the split over them.
+    """
+    return interval.low > 1 + margin or interval.high < 1 / (1 + margin)
 
 
 def geometric_interval(values: Sequence[float] | Floats, level: float = 0.95) -> Interval:
@@ -63,31 +98,35 @@ def share_interval(values: Sequence[float] | Floats, level: float = 0.95) -> Int
 
 @dataclass(frozen=True)
 class Line:
-    """y = fixed + slope · n."""
+    """y = fixed + slope · n; each a number, or an array of as many as there were rows of y."""
 
-    slope: float
-    fixed: float
+    slope: Floats
+    fixed: Floats
 
-    def at(self, n: Floats) -> Floats:
-        return self.fixed + self.slope * n
+    def at(self, n: Floats | float) -> Floats:
+        return np.asarray(self.fixed[..., None] + self.slope[..., None] * np.asarray(n, dtype=np.float64))
 
 
 def line(n: Sequence[float] | Floats, y: Sequence[float] | Floats) -> Line:
-    """Least squares with weights 1/ŷ²: times scatter in proportion to themselves (iteratively reweighted; Carroll and
-    Ruppert, Transformation and Weighting in Regression, 1988, chapter 2). ValueError below two different counts.
+    """Least squares along the last axis of y, shape (..., counts), with weights 1/ŷ²: times scatter in proportion to
+    themselves (iteratively reweighted; Carroll and Ruppert, Transformation and Weighting in Regression, 1988, chapter
+    2). NaN where a row has one. ValueError below two different counts.
     """
     n, y = np.asarray(n, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    if np.unique(n).size < 2:
+    if len(n) < 2 or (n == n[0]).all():
         raise ValueError("a slope needs two different counts")
     weight = 1 / y**2
-    fit = Line(0.0, 0.0)
-    for _ in range(5):
-        center, mean = np.average(n, weights=weight), np.average(y, weights=weight)
-        slope = np.sum(weight * (n - center) * (y - mean)) / np.sum(weight * (n - center) ** 2)
-        fit = Line(float(slope), float(mean - slope * center))
-        # A line that comes near zero inside the ladder would give one count all the weight.
-        weight = 1 / np.maximum(fit.at(n), 0.1 * y) ** 2
-    return fit
+    for iteration in range(5):
+        total = weight.sum(axis=-1, keepdims=True)
+        center = (weight * n).sum(axis=-1, keepdims=True) / total
+        mean = (weight * y).sum(axis=-1, keepdims=True) / total
+        away = weight * (n - center)
+        slope = (away * (y - mean)).sum(axis=-1, keepdims=True) / (away * (n - center)).sum(axis=-1, keepdims=True)
+        fixed = mean - slope * center
+        if iteration < 4:
+            # A line that comes near zero inside the ladder would give one count all the weight.
+            weight = 1 / np.maximum(fixed + slope * n, 0.1 * y) ** 2
+    return Line(slope[..., 0], fixed[..., 0])
 
 
 def linear_range(n: Floats, y: Floats, error: Floats | None = None) -> tuple[int, int] | None:
@@ -96,41 +135,55 @@ def linear_range(n: Floats, y: Floats, error: Floats | None = None) -> tuple[int
     n rises; y are the times at each count and `error` their standard errors (none: exact). Searched from the top down:
     a GPU process that lags bends the line at large counts (back-pressure), and a wait that is polled hides the work at
     small ones (the knee). The top four counts that make a sound line are the seed; the range grows downward while the
-    line so far predicts the next count. A time agrees with a line within RANGE_TOLERANCE, or three standard errors:
-    with a dozen counts to look at, one beyond two of them is to be expected.
+    line so far predicts the next count. A time agrees with a line within RANGE_TOLERANCE, or three standard errors, its
+    own and the line's: with a dozen counts to look at, one beyond two of them is to be expected.
     """
-    slack = RANGE_TOLERANCE * y if error is None else np.maximum(RANGE_TOLERANCE * y, 3 * error)
+    error = np.zeros_like(y) if error is None else error
     for last in range(len(n) - 1, LEAST_COUNTS - 2, -1):
         first = last - LEAST_COUNTS + 1
         part = slice(first, last + 1)
-        if not _sound(n[part], y[part], slack[part]):
+        if not _sound(n[part], y[part], error[part]):
             continue
-        while first > 0 and _predicts(
-            line(n[first : last + 1], y[first : last + 1]), *(x[first - 1] for x in (n, y, slack))
-        ):
+        while first > 0 and _predicts(slice(first, last + 1), n, y, error):
             first -= 1
         return first, last
     return None
 
 
-def _sound(n: Floats, y: Floats, slack: Floats) -> bool:
+def _sound(n: Floats, y: Floats, error: Floats) -> bool:
     """Whether these counts lie on one line that can be a cost: rising, and with a fixed part that can be a wait.
 
     Below zero a fixed part can't be: there the line is bent by back-pressure. Nor may it outweigh the work at the first
     count: the plateau under the knee is a perfect line too, with a meaningless slope.
     """
     fit = line(n, y)
+    slack = np.maximum(RANGE_TOLERANCE * y, 3 * error)
+    least_fixed = -max(slack[0], 3 * _uncertainty(fit, n, y, error, 0.0))
     close = np.abs(y - fit.at(n)) <= slack
-    return bool(close.all()) and fit.slope > 0 and fit.fixed >= -slack[0] and _works(fit, n[0])
+    return bool(close.all() and fit.slope > 0 and fit.fixed >= least_fixed) and _works(fit, n[0])
 
 
-def _predicts(fit: Line, n: float, y: float, slack: float) -> bool:
-    return abs(y - (fit.fixed + fit.slope * n)) <= slack and _works(fit, n)
+def _predicts(part: slice, n: Floats, y: Floats, error: Floats) -> bool:
+    """Whether the line through `part` predicts the time at the count below it."""
+    fit, below = line(n[part], y[part]), part.start - 1
+    unsure = np.hypot(error[below], _uncertainty(fit, n[part], y[part], error[part], n[below]))
+    slack = max(RANGE_TOLERANCE * y[below], 3 * unsure)
+    return bool(abs(y[below] - fit.at(n[below])[0]) <= slack) and _works(fit, n[below])
+
+
+def _uncertainty(fit: Line, n: Floats, y: Floats, error: Floats, at: float) -> float:
+    """Standard error of the line at a count, from those of the times it goes through: a weighted sum of them (Bevington
+    and Robinson, Data Reduction and Error Analysis, 3rd edition, section 6.4).
+    """
+    weight = 1 / np.maximum(fit.at(n), 0.1 * y) ** 2
+    center = (weight * n).sum() / weight.sum()
+    share = weight / weight.sum() + (at - center) * weight * (n - center) / (weight * (n - center) ** 2).sum()
+    return float(np.sqrt(((share * error) ** 2).sum()))
 
 
 def _works(fit: Line, n: float) -> bool:
     """Whether the work at n is at least half the fixed part: with less, the wait's own scatter bends the slope."""
-    return 2 * fit.slope * n >= fit.fixed
+    return bool(2 * fit.slope * n >= fit.fixed)
 
 
 def before_stall(n: Floats, encode: Floats) -> int | None:

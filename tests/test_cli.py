@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import stat
@@ -13,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from rig import store
+from rig import analysis, frames, store
 from rig.browsers.find import Browser
 
 pytestmark = pytest.mark.browser
@@ -167,3 +168,31 @@ def test_a_folder_that_is_no_run_is_usage(tmp_path: Path, verb: str) -> None:
 def test_the_lists_name_what_there_is() -> None:
     assert "sequential" in rig("experiments").stdout
     assert "quick" in rig("profiles").stdout
+
+
+def test_a_program_of_ones_own_runs_under_each_policy_and_its_run_can_not_be_resumed_once_finished(
+    tmp_path: Path,
+) -> None:
+    wgsl = """override A: f32;
+      @group(0) @binding(0) var<storage, read> x: array<f32>;
+      @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+      @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) { y[id.x] += A * x[id.x]; }"""
+    buffers = [
+        {"name": name, "dtype": "f32", "elements": 64, "fill": {"kind": "hash", "seed": seed, "below": 9}}
+        for seed, name in enumerate("xy")
+    ]
+    program = {
+        **{"name": "axpy", "hazard": "chained", "buffers": buffers, "outputs": ["y"]},
+        "kernels": [{"name": "axpy", "wgsl": wgsl, "constants": {"A": 0.5}}],
+        "dispatches": [{"kernel": "axpy", "bindings": ["x", "y"], "workgroups": [1, 1, 1]}],
+    }
+    (tmp_path / "axpy.json").write_text(json.dumps(program), encoding="utf-8")
+    sets = ("launches.looks=[2]", "budget_s=2", "program.blocks=2", "program.counts=[20,40,80,160]")
+    words = [word for assignment in sets for word in ("--set", assignment)]
+    done = rig("run", "--program", tmp_path / "axpy.json", *words, "--out", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    run = frames.read(tmp_path / "run")
+    assert {m.variant["policy"] for m in analysis.summarise(run).metrics} == {"submit_each", "one_pass"}
+    hashes = {check.detail for launch in run.launches for check in launch.checks if check.program == "axpy"}
+    assert len([detail for detail in hashes if "no reference; outputs agree" in detail]) == 1
+    assert "is finished" in failed(rig("run", "--resume", tmp_path / "run"), 2)

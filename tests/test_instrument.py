@@ -18,7 +18,7 @@ from rig.experiments.base import Point
 from rig.experiments.validation import ABLATIONS
 from rig.launch import Visit
 from rig.policies import PRESETS, policy, structure
-from rig.programs import limits, micro
+from rig.programs import limits, micro, reference
 from rig.records import Cell, Outcome, Parameters, Sample
 
 pytestmark = pytest.mark.browser
@@ -95,6 +95,16 @@ def test_busy_time_lies_within_the_span(session: ChromiumSession, name: str) -> 
     assert len(stamps) == 2 * structure(policy(name), 40)["passes"]
     busy = sum(end - begin for begin, end in zip(stamps[::2], stamps[1::2], strict=True))
     assert 0 < busy <= max(stamps) - min(stamps)
+
+
+def test_b40_an_indirect_dispatch_runs_and_is_counted(session: ChromiumSession) -> None:
+    program = micro.increment_chain()
+    session.load(program)
+    session.reset(program)
+    timing = session.time(program, policy("one_pass+indirect"), 40)
+    issued, got = session.outputs(program)
+    assert (timing.issued["dispatches"], issued) == (40, 40)
+    assert reference.compare(program, reference.run(program, 40), got) == ""
 
 
 @pytest.mark.parametrize("ablation", [None, *ABLATIONS])

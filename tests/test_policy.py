@@ -6,10 +6,12 @@ import os
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from rig import analysis, cpu
-from rig.experiments.policy import claim_amortise
+from rig.experiments.policy import STAGES, claim_amortise
+from rig.host import describe
 from rig.records import Metric, MetricOutcome, VerdictOutcome
 from tests.conftest import RunIt, small_profile
 from tests.scripted import Model, ScriptedExecutor
@@ -38,6 +40,39 @@ def test_cpu_time_a_dispatch_leaves_out_what_every_call_costs(run_it: RunIt) -> 
     found = figures(run_it, cpu_us=lambda n: {"gpu_main": 900 + 12.0 * n, "renderer_main": 500 + 3.0 * n})
     assert found["policy.cpu_us{policy=one_pass,thread=gpu_main}"].value == pytest.approx(12, rel=0.01)
     assert found["policy.cpu_us{policy=one_pass,thread=all}"].value == pytest.approx(15, rel=0.01)
+
+
+def test_b34_the_stage_that_takes_most_of_a_dispatch_is_named(run_it: RunIt) -> None:
+    found = figures(run_it, cpu_us=lambda n: {"gpu_main": 900 + 12.0 * n, "renderer_main": 500 + 3.0 * n})
+    # of 40 µs a dispatch the caller has 0.3, the GPU process's main thread 12, the GPU all of it
+    shares = {stage: found[f"policy.stage_share{{policy=submit_each,stage={stage}}}"].value for stage in STAGES}
+    assert shares == pytest.approx({"caller": 0.0075, "gpu_process": 0.3, "gpu": 1.0}, rel=0.01)
+    binding = found["policy.binding_share{policy=submit_each,stage=gpu}"]
+    assert binding.outcome is MetricOutcome.ok
+
+
+def test_without_the_gpus_own_time_no_stage_is_said_to_bind(run_it: RunIt) -> None:
+    found = figures(run_it, cpu_us=lambda n: {"gpu_main": 5.0 * n})
+    binding = found["policy.binding_share{policy=every_16,stage=gpu_process}"]
+    assert binding.outcome is MetricOutcome.unresolved
+    assert "was not measured under this policy" in binding.reason
+
+
+@pytest.mark.parametrize(("cores_used", "saturated"), [(0.5, False), (0.9, True)])
+def test_a_machine_without_cpu_to_spare_is_said_to_be_saturated(
+    run_it: RunIt, monkeypatch: pytest.MonkeyPatch, cores_used: float, saturated: bool
+) -> None:
+    here = describe()
+    monkeypatch.setattr("rig.measure.host.describe", lambda: msgspec.structs.replace(here, cores=2))
+    found = figures(run_it, cpu_us=lambda n: {"gpu_other": cores_used * 2 * 40.0 * n})
+    assert found["policy.cores_share{policy=submit_each}"].value == pytest.approx(cores_used, rel=0.02)
+    assert ("policy.cpu_saturated{policy=submit_each}" in found) is saturated
+
+
+def test_b26_what_stamping_every_pass_adds_is_told(run_it: RunIt) -> None:
+    found = figures(run_it)
+    assert found["policy.stamping_us{policy=submit_each}"].value == pytest.approx(0, abs=0.5)
+    assert found["policy.busy_us{policy=submit_each}"].value == pytest.approx(40, rel=0.02)
 
 
 def test_where_the_system_does_not_tell_cpu_time_it_is_not_supported_and_not_zero(run_it: RunIt) -> None:

@@ -17,7 +17,8 @@ def test_every_kernel_has_a_reference() -> None:
 
 def test_every_kernel_states_its_contract() -> None:
     for name in assets.kernels():
-        header = assets.wgsl(name).split("\n\n")[0] + assets.wgsl(name)
+        header, _, _ = assets.source(name).partition("\n\n")
+        assert all(line.startswith("//") for line in header.splitlines())
         for word in ("bindings", "workgroup size", "reference"):
             assert word in header, f"{name} does not state its {word}"
 

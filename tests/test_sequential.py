@@ -50,10 +50,10 @@ def test_a_ladder_that_never_leaves_the_polling_floor_is_unresolved_with_the_rea
 
 
 class Bent(Model):
-    """Dispatches above 150 cost 3 % more: too little to leave the linear range, too much for one slope."""
+    """Above 300 dispatches all cost 3 % more: too little to leave the linear range, too much for one slope."""
 
     def span_us(self, policy: Policy, n: int) -> float:
-        return super().span_us(policy, n) * (1.03 if n > 150 else 1.0)
+        return super().span_us(policy, n) * (1.03 if n > 300 else 1.0)
 
 
 def test_halves_of_the_ladder_that_disagree_make_the_slope_unresolved_and_say_by_how_much(run_it: RunIt) -> None:
@@ -85,6 +85,37 @@ def test_b25_a_span_far_below_the_wall_is_no_figure_to_rely_on(run_it: RunIt, sc
     for key in ("per_dispatch_us{clock=span,policy=one_pass}", "naive_over_true{policy=one_pass}"):
         assert found[f"sequential.{key}"].outcome is MetricOutcome.unresolved
         assert "the cross-check fails" in found[f"sequential.{key}"].reason
+
+
+class Quantised(Model):
+    """GPU timestamps in steps of 65,536 ns."""
+
+    def span_us(self, policy: Policy, n: int) -> float:
+        return super().span_us(policy, n) // 65.536 * 65.536
+
+
+def test_b22_timestamps_in_coarse_steps_give_the_cost_or_none_but_never_a_tie(run_it: RunIt) -> None:
+    found = figures(run_it, Quantised(noise=0.0))
+    for policy, cost in Model().per_dispatch_us.items():
+        span = found[f"sequential.per_dispatch_us{{clock=span,policy={policy}}}"]
+        assert span.outcome is not MetricOutcome.ok or span.value == pytest.approx(cost, rel=0.05)
+    lost = found["sequential.per_dispatch_us{clock=span,policy=one_pass}"]
+    assert (lost.outcome, lost.value) == (MetricOutcome.not_supported, None)
+
+
+def test_b31_what_a_launch_does_first_is_a_figure_of_its_own_and_part_of_no_other(run_it: RunIt) -> None:
+    class Cold(Model):
+        calls = 0
+
+        def wall_us(self, policy: Policy, n: int) -> float:
+            self.calls += 1
+            return super().wall_us(policy, n) + (50_000 if self.calls == 1 else 0)
+
+    _, _, run = run_it(ScriptedExecutor(model=Cold(noise=0.0)), small_profile(launches={"looks": [3]}))
+    found = {m.key: m for m in analysis.summarise(run).metrics}
+    assert found["single_op.latency_us{waiter=work_done}"].value == pytest.approx(340)
+    first = found["single_op.first_us{waiter=work_done}"]
+    assert max(first.per_launch.values()) > 50_000
 
 
 def test_a_count_that_few_launches_have_does_not_leave_out_the_others(run_it: RunIt) -> None:

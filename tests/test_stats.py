@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from rig import stats
+from rig.series import Series
 
 COUNTS = np.array([1, 2, 5, 10, 20, 50, 100, 200, 300, 500, 700, 1000, 1400, 2000], dtype=np.float64)
 
@@ -119,3 +120,22 @@ def test_one_mode_is_not_taken_for_two(sd: float) -> None:
 def test_a_few_outliers_are_no_mode() -> None:
     rng = np.random.default_rng(2)
     assert stats.two_modes(np.concatenate([np.exp(rng.normal(6, 0.1, 400)), [40_000.0] * 5])) is None
+
+
+def drifting(change: float, blocks: int = 10, launches: int = 5) -> Series:
+    rng = np.random.default_rng(4)
+    position = np.linspace(-0.5, 0.5, blocks)[None, :, None]
+    times = (300 + 20 * COUNTS) * (1 + change * position)
+    return Series(COUNTS, times * np.exp(rng.normal(0, 0.02, (launches, blocks, COUNTS.size))))
+
+
+def test_b33_times_that_drift_within_a_launch_are_told_instead_of_one_mean() -> None:
+    assert drifting(0.3).drift == pytest.approx(np.full(5, 0.3), abs=0.03)
+    assert "times drift: by +" in drifting(0.3).doubt
+    assert "times drift: by -" in drifting(-0.3).doubt
+    assert drifting(0.0).doubt == ""
+
+
+def test_b33_a_launch_with_a_single_block_says_nothing_of_drift() -> None:
+    assert np.isnan(drifting(0.0, blocks=1).drift).all()
+    assert drifting(0.0, blocks=1).doubt == ""

@@ -113,7 +113,7 @@ def _calls(run: Run) -> list[Metric]:
         interval = stats.share_interval if unit == "fraction" else stats.mean_interval
         return figures.over_launches(ID, f"anatomy.{name}", variant, unit, values, len(staged), interval=interval)
 
-    published = calls.drop(columns=list(APART))
+    published = calls.drop(columns=list(APART), errors="ignore")
     rest = published.drop(columns=[SUBMIT])
     runner_up = str(rest.mean().idxmax())
     return [
@@ -194,8 +194,9 @@ def claim_submit(over: Metric | None, share: Metric | None, layers: Sequence[Met
         outcome = VerdictOutcome.holds
     elif over.outcome is MetricOutcome.ok and over.ci_high < 1:
         outcome = VerdictOutcome.does_not_hold
-    times = f"{over.value:.3g} times ({over.ci_low:.3g} to {over.ci_high:.3g})"
-    statement = f"of its caller's time, submit takes {times} what {over.variant['next']}, the next, takes"
+    statement = (
+        f"of its caller's time, submit takes {figures.told(over, 'times')} what {over.variant['next']}, the next, takes"
+    )
     evidence = [over.key]
     if share is not None and share.value is not None:
         statement += f", {100 * share.value:.3g} % of all calls; published: 40 %"

@@ -100,12 +100,13 @@ def _of(run: Run, options: DtypeOptions, name: str) -> list[Metric]:
         ladder, _, _ = pair(ID, variant, good)
         ladders[one.label, one.held] = ladder
         found.append(ladder.per_dispatch())
-    base = ladders.get((str(BASE), ELEMENTS))
+    base = ladders.pop((str(BASE), ELEMENTS), None)
     if base is not None:
+        looks = run.manifest.plan.profile["launches"]["looks"]
+        level = stats.split_level(len(base.labels), looks, max(1, len(ladders)))
         found += [
-            ratio("dtype.ratio_to_f32", {"dtype": label, "held": held, "policy": name}, own, base)
+            ratio("dtype.ratio_to_f32", {"dtype": label, "held": held, "policy": name}, own, base, level)
             for (label, held), own in ladders.items()
-            if own is not base
         ]
     return found
 
@@ -123,26 +124,32 @@ def _label(metric: Metric) -> str:
 
 
 def claim_same(ratios: dict[str, Metric], slower: Metric | None) -> Verdict:
-    """C3: holds where every ratio's 95 % interval lies within the margin, which is two one-sided tests at 2.5 %
-    (Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987), and the planted 10 % came out as slower in the same run.
+    """C3: holds where all types are equivalent to f32 within the margin, does not hold where one is different, and
+    neither unless the planted 10 % came out as slower in the same run. The ratios' level has the error split over looks
+    and over them; that all are equivalent takes no split over them (see rig.stats.equivalent).
     """
     known = {label: m for label, m in ratios.items() if m.value is not None}
     if not known or slower is None or slower.value is None:
         return Verdict(
             claim="C3", outcome=VerdictOutcome.not_tested, statement="no figure: this run has no such ratios"
         )
-    told = "; ".join(f"{label} takes {_ends(m)} of what f32 takes" for label, m in known.items())
+    told = "; ".join(f"{label} takes {figures.told(m, 'times')} of what f32 takes" for label, m in known.items())
     evidence = (*(m.key for m in known.values()), slower.key)
     if not _settled(slower) or (slower.ci_low or 0) <= 1:
-        statement = f"{told}; but a planted 10 % came out as {_ends(slower)}, so this run can't tell"
+        statement = f"{told}; but a planted 10 % came out as {figures.told(slower, 'times')}, so this run can't tell"
         return Verdict(claim="C3", outcome=VerdictOutcome.unresolved, statement=statement, evidence=evidence)
     outcome = VerdictOutcome.unresolved
-    if any(_settled(m) and _outside(m) for m in known.values()):
+    if any(_settled(m) and stats.different(figures.interval_of(m), MARGIN) for m in known.values()):
         outcome = VerdictOutcome.does_not_hold
-    elif all(_settled(m) and _inside(m) for m in known.values()):
+    elif all(_settled(m) and stats.equivalent(_for_all(m, len(known) + 1), MARGIN) for m in known.values()):
         outcome = VerdictOutcome.holds
-    statement = f"{told}, in one pass; a planted 10 % was seen as {_ends(slower)}{_absent(ratios)}"
+    statement = f"{told}, in one pass; a planted 10 % was seen as {figures.told(slower, 'times')}{_absent(ratios)}"
     return Verdict(claim="C3", outcome=outcome, statement=statement, evidence=evidence)
+
+
+def _for_all(metric: Metric, comparisons: int) -> stats.Interval:
+    """The interval of two one-sided tests, each with the error that the look has, not split over comparisons."""
+    return figures.at_level(metric, 1 - 2 * comparisons * (1 - metric.ci_level))
 
 
 def _absent(ratios: dict[str, Metric]) -> str:
@@ -152,18 +159,6 @@ def _absent(ratios: dict[str, Metric]) -> str:
 
 def _settled(metric: Metric) -> bool:
     return metric.outcome is MetricOutcome.ok
-
-
-def _inside(metric: Metric) -> bool:
-    return (metric.ci_low or 0) >= 1 / (1 + MARGIN) and (metric.ci_high or 0) <= 1 + MARGIN
-
-
-def _outside(metric: Metric) -> bool:
-    return (metric.ci_low or 0) > 1 + MARGIN or (metric.ci_high or 0) < 1 / (1 + MARGIN)
-
-
-def _ends(metric: Metric) -> str:
-    return f"{metric.value:.3g} times ({metric.ci_low:.3g} to {metric.ci_high:.3g})"
 
 
 EXPERIMENT = Experiment(

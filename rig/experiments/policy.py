@@ -174,8 +174,8 @@ def claim_amortise(gain: Metric | None) -> Verdict:
         outcome = VerdictOutcome.holds
     elif gain.outcome is MetricOutcome.ok and gain.ci_high < 1:
         outcome = VerdictOutcome.does_not_hold
-    times = f"{gain.value:.3g} times ({gain.ci_low:.3g} to {gain.ci_high:.3g})"
-    statement = f"one submit each costs {times} what one pass costs, a dispatch; published: 1.8 times; capture untested"
+    told = figures.told(gain, "times")
+    statement = f"one submit each costs {told} what one pass costs, a dispatch; published: 1.8 times; capture untested"
     return Verdict(claim="C10", outcome=outcome, statement=statement, evidence=(gain.key,))
 
 

@@ -98,8 +98,8 @@ def claim_naive(naive: Metric | None) -> Verdict:
     """C1: one dispatch timed with its wait overstates its cost. Holds where the whole interval is above 1."""
     if naive is None or naive.value is None or naive.ci_low is None or naive.ci_high is None:
         return _untested("C1", naive)
-    times = f"{naive.value:.3g} times ({naive.ci_low:.3g} to {naive.ci_high:.3g})"
-    statement = f"one dispatch timed with its wait takes {times} the slope; published: about 20 times"
+    told = figures.told(naive, "times")
+    statement = f"one dispatch timed with its wait takes {told} the slope; published: about 20 times"
     if naive.outcome is MetricOutcome.unresolved:
         return _verdict("C1", VerdictOutcome.unresolved, f"{statement}; {naive.reason}", naive)
     if naive.ci_low > 1:
@@ -113,8 +113,8 @@ def claim_tens(slope: Metric | None) -> Verdict:
     if slope is None or slope.value is None or slope.ci_low is None or slope.ci_high is None:
         return _untested("C2", slope)
     clock = slope.variant["clock"]
-    figure = f"{slope.value:.3g} µs ({slope.ci_low:.3g} to {slope.ci_high:.3g})"
-    statement = f"with one submit each, a dispatch costs {figure} by the slope of {clock}; published: 24 to 71 µs"
+    told = figures.told(slope, "µs")
+    statement = f"with one submit each, a dispatch costs {told} by the slope of {clock}; published: 24 to 71 µs"
     if slope.outcome is MetricOutcome.unresolved:
         return _verdict("C2", VerdictOutcome.unresolved, f"{statement}; {slope.reason}", slope)
     if slope.ci_low >= 10 and slope.ci_high <= 100:

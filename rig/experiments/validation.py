@@ -168,16 +168,13 @@ def claim_price(ratios: Sequence[Metric]) -> Verdict:
         reason = ratios[0].reason if ratios else "this run has no launches without validation"
         return Verdict(claim="C9", outcome=VerdictOutcome.not_tested, statement=f"no figure: {reason}")
     settled = [m for m in known if m.outcome is MetricOutcome.ok]
-    split = [figures.at_level(m, 1 - 0.05 / len(known)) for m in settled]
+    split = [figures.at_level(m, 1 - (1 - m.ci_level) / len(known)) for m in settled]
     outcome = VerdictOutcome.unresolved
-    if any(low > 1 + MARGIN for low, _ in split):
+    if any(interval.low > 1 + MARGIN for interval in split):
         outcome = VerdictOutcome.holds
-    elif len(split) == len(ratios) and all(high < 1 + MARGIN for _, high in split):
+    elif len(split) == len(ratios) and all(interval.high < 1 + MARGIN for interval in split):
         outcome = VerdictOutcome.does_not_hold
-    told = "; ".join(
-        f"{m.variant['of']} of {m.variant['policy']} {m.value:.3g} times ({m.ci_low:.3g} to {m.ci_high:.3g})"
-        for m in known
-    )
+    told = "; ".join(f"{m.variant['of']} of {m.variant['policy']} {figures.told(m, 'times')}" for m in known)
     statement = f"with validation over without: {told}; a price is more than {100 * MARGIN:g} %"
     return Verdict(claim="C9", outcome=outcome, statement=statement, evidence=tuple(m.key for m in known))
 

@@ -66,6 +66,8 @@ def _step(variant: figures.Variant, latency: pd.Series[float], launch: pd.Series
     if upper is None:
         return []
     step = latency[upper].groupby(launch[upper]).median() - latency[~upper].groupby(launch[~upper]).median()
+    if step.count() < 2:
+        return []
     return [figures.over_launches(ID, "wait.polling_step_us", variant, "us", step.dropna(), len(latency))]
 
 

@@ -51,11 +51,11 @@ def _keys(ladders: Ladders) -> tuple[tuple[str, str, str], ...]:
 def _points(ladder: Ladder, divided: bool) -> list[Row]:
     """At each count the mean of the launches' means, and the spread of all samples."""
     rows: list[Row] = []
-    for n in ladder.means.columns:
+    for n, means in zip(ladder.series.n, ladder.series.means.T, strict=True):
         times = ladder.rows.loc[ladder.rows["n"] == n, f"{_clock(ladder)}_us"]
         low, high = float(times.quantile(SPREAD[0])), float(times.quantile(SPREAD[1]))
         by = float(n) if divided else 1.0
-        middle = float(np.nanmean(ladder.means[n]))
+        middle = float(np.nanmean(means))
         rows.append({"clock": _clock(ladder), "n": float(n), "y": middle / by, "low": low / by, "high": high / by})
     return [row for row in rows if row["low"] > 0]  # a logarithmic axis has no place for others
 
@@ -87,7 +87,7 @@ def _times(ladders: Ladders, metrics: Sequence[Metric]) -> charts.Figure:
     panels = [_times_panel(name, group, metrics, x, y) for name, group in ladders.items()]
     knee = any(metric.metric == "sequential.knee_n" for metric in metrics)
     title = "Time grows with the count only above the knee" if knee else "Time against the count of dispatches"
-    fitted = any(ladder.range for group in ladders.values() for ladder in group)
+    fitted = any(ladder.series.range for group in ladders.values() for ladder in group)
     more = "Line: the fit over the linear range, median launch. Shaded: where the knee lies and back-pressure begins."
     return charts.Figure(title, f"{_POINTS} {more if fitted else 'No linear range.'}", _keys(ladders), tuple(panels))
 
@@ -106,11 +106,10 @@ def _times_panel(name: str, group: Sequence[Ladder], metrics: Sequence[Metric], 
 
 def _fit(ladder: Ladder) -> list[Row]:
     """The line over the linear range, the median of the launches' lines; a curve on logarithmic axes."""
-    lines = [line for line in ladder.lines(ladder.counts) if line is not None] if ladder.range else []
-    if not lines:
+    if ladder.series.range is None:
         return []
     counts = np.geomspace(ladder.counts[0], ladder.counts[-1], 40)
-    middle = np.median([line.at(counts) for line in lines], axis=0)
+    middle = np.nanmedian(ladder.series.lines().at(counts), axis=0)
     rows = zip(counts, middle, strict=True)
     return [{"clock": _clock(ladder), "n": float(n), "y": float(time)} for n, time in rows if time > 0]
 

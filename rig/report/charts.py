@@ -115,10 +115,10 @@ def label(base: alt.Chart, text: str, x: alt.X, y: alt.Y, where: Mapping[str, An
     ]
 
 
-def panel(title: str, alt_text: str, layers: Sequence[Layer]) -> Panel:
+def panel(title: str, alt_text: str, layers: Sequence[Layer], height: int = HEIGHT) -> Panel:
     """Layers, first at the bottom, as one picture."""
     chart = alt.layer(*layers).properties(
-        width=WIDTH, height=HEIGHT, autosize=alt.AutoSizeParams(type="fit", contains="padding")
+        width=WIDTH, height=height, autosize=alt.AutoSizeParams(type="fit", contains="padding")
     )
     spec = chart.configure(**_LOOK).to_dict()
     # No base address is allowed: a chart has its data in it, and nothing is ever fetched for one.

@@ -13,7 +13,7 @@ from rig.claims import CLAIMS
 from rig.experiments import REGISTRY, sequential, single_op
 from rig.frames import Run
 from rig.records import Metric, MetricOutcome, Summary, Verdict, VerdictOutcome
-from rig.report import chart_sequential, chart_single_op, environment, findings, method, words
+from rig.report import chart_intervals, chart_sequential, chart_single_op, environment, findings, method, words
 from rig.report.charts import Figure
 
 _HERE = Path(__file__).resolve().parent
@@ -21,8 +21,13 @@ _HERE = Path(__file__).resolve().parent
 CHARTS: dict[str, Callable[[Run, Sequence[Metric]], list[Figure]]] = {
     single_op.ID: chart_single_op.figures,
     sequential.ID: chart_sequential.figures,
+    **chart_intervals.CHARTS,
 }
 """Experiments with charts of their own; the others have their table."""
+
+
+MOST_OPEN = 30
+"""A table with more rows than this is folded: the charts say what it says."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +57,15 @@ class VerdictRow:
 
 @dataclass(frozen=True)
 class Section:
-    """One experiment of the run."""
+    """One experiment of the run. `open`: the attribute of a table that is not folded."""
 
     id: str
     line: str
     figures: tuple[Figure, ...]
     rows: tuple[MetricRow, ...]
     samples: str
+    told: str
+    open: str
 
 
 def render(run: Run, summary: Summary) -> str:
@@ -129,6 +136,8 @@ def _section(name: str, run: Run, summary: Summary) -> Section:
         line=_sentence(known.line) if known else "An experiment that this version of the rig does not know.",
         figures=tuple(CHARTS[name](run, metrics)) if name in CHARTS else (),
         rows=tuple(_metric(metric) for metric in metrics),
+        told=f"All {words.counted(len(metrics), 'figure')}" if len(metrics) > 1 else "The figure",
+        open="" if len(metrics) > MOST_OPEN else " open",
         samples=f"{words.counted(len(run.good(name)), 'sample')} counted, {len(run.void(name)):,} set aside.",
     )
 
