@@ -87,8 +87,8 @@ def test_python_and_its_packages_are_told_and_a_missing_one_is_named() -> None:
 
 
 def test_missing_libraries_of_an_executable_are_named_with_their_packages(planted: Plant) -> None:
-    lines = ("linux-vdso.so.1 (0x1)", "libnss3.so => not found", "libc.so.6 => /l/libc.so.6", "libx.so.1 => not found")
-    said = "".join(f"\t{line}\n" for line in lines)
+    said = "\tlinux-vdso.so.1 (0x1)\n\tlibnss3.so => not found\n\tlibc.so.6 => /lib/libc.so.6 (0x2)\n"
+    said += "\tlibx.so.1 => not found\n"
     found = installed.libraries("libraries", Path("/opt/chrome"), planted(says={"ldd": said}))
     assert found is not None
     assert (found.state, found.found) == (State.wrong, "chrome lacks libnss3.so, libx.so.1")
