@@ -100,6 +100,16 @@ export class LoadedProgram {
   }
 
   /**
+   * Whether this batch has been compiled: what it is made of is then on the device.
+   *
+   * @param {import("./policy.js").Policy} policy
+   * @param {number} n
+   */
+  compiled(policy, n) {
+    return this.batches.has(JSON.stringify([policy, n]));
+  }
+
+  /**
    * The first n dispatches of the program, its list begun again as often as it takes.
    *
    * @param {import("./policy.js").Policy} policy

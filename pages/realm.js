@@ -89,6 +89,7 @@ async function validates() {
 async function time({ program: name, policy, n, limit_ms }) {
   const { device, watch, span } = opened();
   const program = loaded(name);
+  const fresh = !program.compiled(policy, n);
   const { batch, passes, make } = program.batch(policy, n);
   const clock = passes ?? span;
   const map = policy.waiter === "map";
@@ -112,6 +113,8 @@ async function time({ program: name, policy, n, limit_ms }) {
   };
 
   const timed = async () => {
+    // buffers and bind groups just made are work for the GPU process, and none of the sample's
+    if (fresh) await within(device.queue.onSubmittedWorkDone(), limit_ms, late);
     if (policy.lead === "idle") await new Promise((resolve) => setTimeout(resolve, IDLE_MS));
     if (policy.lead === "sustained") await once();
     const sample = await once();

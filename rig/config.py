@@ -88,6 +88,10 @@ def resolve(data: dict[str, Any], where: str) -> Profile:
     for name in (*profile.experiments, *given):
         if name not in REGISTRY:
             raise ProfileError(f"profile {where}: unknown experiment '{name}' (there are {', '.join(REGISTRY)})")
+    if all(REGISTRY[name].in_every_block for name in profile.experiments):
+        raise ProfileError(
+            f"profile {where}: {', '.join(profile.experiments)} has no blocks of its own: name another too"
+        )
     options = {
         name: _convert(given.get(name, {}), REGISTRY[name].options, f"profile {where}: {name}")
         for name in dict.fromkeys(profile.experiments)

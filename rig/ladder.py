@@ -109,7 +109,8 @@ def _array(blocks: pd.DataFrame, labels: Sequence[int]) -> stats.Floats:
 def _shared(rows: pd.DataFrame) -> list[float]:
     """The counts that most launches have: one that few have would leave out all the others."""
     launches = rows.groupby("n")["launch"].nunique()
-    return list(launches[launches >= LEAST_SHARED * rows["launch"].nunique()].index)
+    kept = launches[launches >= LEAST_SHARED * rows["launch"].nunique()].index
+    return list(kept if len(kept) >= 2 else launches.index)
 
 
 def cross_check(by_span: Ladder, by_wall: Ladder) -> None:

@@ -245,11 +245,16 @@ def sample(experiment: str, cell: Cell, launch: int, block: int, order: int, res
         encode_us=round(result.encode_us, 3),
         span_us=span_us,
         busy_us=busy_us,
-        cpu_us=result.cpu_us,
-        switches=result.switches,
+        cpu_us=_each(result.cpu_us, runs(cell.policy)),
+        switches=_each(result.switches, runs(cell.policy)),
         calls_us=result.calls_us,
         detail=doubt,
     )
+
+
+def _each(used: dict[str, float] | None, times: int) -> dict[str, float] | None:
+    """Of one run, where a sample has several."""
+    return used if used is None or times == 1 else {name: value / times for name, value in used.items()}
 
 
 def on_gpu(timing: Timing) -> tuple[float | None, float | None, str]:

@@ -91,6 +91,8 @@ def _carry_out(
 ) -> tuple[Exit, str]:
     out = writer.path
     asked = AdapterAsked(manifest.plan.adapter_asked)
+    samples = store.read_samples(out)
+    numbers = [*(sample.launch for sample in samples), *(launch.launch for launch in earlier)]
     runner = Runner(
         profile,
         executor,
@@ -99,9 +101,9 @@ def _carry_out(
         accept=lambda adapter: _accept(adapter, asked, earlier),
         progress=progress,
         earlier=earlier,
-        number=1 + max((sample.launch for sample in store.read_samples(out)), default=-1),
+        number=1 + max(numbers, default=-1),
     )
-    if earlier and set(runner.keys()) != set(store.read_cells(out)):
+    if (earlier or samples) and set(runner.keys()) != set(store.read_cells(out)):
         raise store.StoreError(f"{out} has other cells: another build or other flags made it, not {executor.build_id}")
     writer.manifest(manifest)
     code, finished, why = Exit.no_result, False, "interrupted"

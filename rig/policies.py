@@ -127,6 +127,8 @@ def conflict(program: Program, policy: Policy, n: int) -> str:
         return "the WebAssembly caller issues plain policies only"
     if policy.staged and (policy.dispatches_per_submit != 1 or policy.uniforms is not Uniforms.none):
         return "stages are those of one submit for each dispatch, without uniforms"
+    if policy.staged and (policy.waiter is Waiter.map or policy.workgroups is Workgroups.indirect):
+        return "stages are direct dispatches, with nothing copied behind them for a map to wait for"
     stamps = 2 * structure(policy, n)["passes"]
     if policy.stamps is Stamps.passes and stamps > MOST_STAMPS:
         return f"{stamps} timestamps, a query set holds {MOST_STAMPS}"

@@ -126,7 +126,10 @@ class Series:
             return ""
         part = slice(found[0], found[1] + 1)
         under = np.asarray(self.lines(part).slope)
-        difference = stats.mean_interval(_known(under / self.slopes - 1))
+        known = _known(under / self.slopes - 1)
+        if len(known) < LEAST_LAUNCHES:
+            return f"{len(known)} launches can't show whether the ladder bends"
+        difference = stats.mean_interval(known)
         if difference.low <= 0 <= difference.high or abs(difference.value) <= BEND:
             return ""
         return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import importlib
 import os
@@ -112,8 +113,9 @@ class Writer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._samples.close()
-        self._launches.close()
+        for file in (self._samples, self._launches):
+            with contextlib.suppress(OSError):  # what could not be written was said then
+                file.close()
 
 
 def write_json(path: Path, data: object) -> None:

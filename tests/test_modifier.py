@@ -82,6 +82,8 @@ CHAIN, UNIFORM = micro.increment_chain(), micro.carrying(64, Parameters.uniform)
         (CHAIN, "one_pass+write_slots", 10, "read a uniform buffer"),
         (CHAIN, "one_pass+wasm+indirect", 10, "plain policies only"),
         (CHAIN, "one_pass+staged", 10, "one submit for each"),
+        (CHAIN, "submit_each+staged+map", 10, "nothing copied behind them"),
+        (CHAIN, "submit_each+staged+indirect", 10, "direct dispatches"),
         (CHAIN, "pass_each+busy", 2049, "4098 timestamps, a query set holds 4096"),
         (CHAIN, "pass_each+busy", 2048, ""),
         (UNIFORM, "submit_each+write_buffer", 10, ""),

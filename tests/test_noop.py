@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from rig import analysis
+import pytest
+
+from rig import analysis, config
 from rig.experiments.noop import marks
 from rig.records import Metric, MetricOutcome
 from tests.conftest import RunIt, small_profile
@@ -26,3 +28,8 @@ def test_the_empty_program_has_a_time_of_its_own(run_it: RunIt) -> None:
     own = next(m for m in found(run_it, 250.0) if m.metric == "noop.wall_us")
     assert own.outcome is MetricOutcome.ok
     assert own.n_samples >= 9
+
+
+def test_it_can_not_run_alone_since_it_lives_in_the_blocks_of_others() -> None:
+    with pytest.raises(config.ProfileError, match="noop has no blocks of its own"):
+        small_profile(experiments=["noop"], single_op={}, sequential={})

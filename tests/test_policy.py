@@ -10,11 +10,12 @@ import msgspec
 import pytest
 
 from rig import analysis, cpu
+from rig.executors.base import Timing
 from rig.experiments.policy import STAGES, claim_amortise
 from rig.host import describe
-from rig.records import Metric, MetricOutcome, VerdictOutcome
+from rig.records import Metric, MetricOutcome, Policy, Program, VerdictOutcome
 from tests.conftest import RunIt, small_profile
-from tests.scripted import Model, ScriptedExecutor
+from tests.scripted import Model, ScriptedExecutor, ScriptedSession
 
 COSTS = {"submit_each": 40.0, "every_16": 10.0, "one_pass": 8.0}
 
@@ -49,6 +50,23 @@ def test_b34_the_stage_that_takes_most_of_a_dispatch_is_named(run_it: RunIt) -> 
     assert shares == pytest.approx({"caller": 0.0075, "gpu_process": 0.3, "gpu": 1.0}, rel=0.01)
     binding = found["policy.binding_share{policy=submit_each,stage=gpu}"]
     assert binding.outcome is MetricOutcome.ok
+
+
+def test_a_caller_that_is_held_up_by_back_pressure_is_not_said_to_bind(
+    run_it: RunIt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = ScriptedSession.time
+
+    def held_up(session: ScriptedSession, program: Program, policy: Policy, n: int) -> Timing:
+        """The queue holds 150 dispatches; then the caller waits for the GPU."""
+        timing = whole(session, program, policy, n)
+        return msgspec.structs.replace(timing, encode_us=5.0 * min(n, 150) + 40.0 * max(0, n - 150))
+
+    monkeypatch.setattr(ScriptedSession, "time", held_up)
+    found = figures(run_it, cpu_us=lambda n: {"gpu_main": 30.0 * n})
+    for key in ("encode_us{policy=submit_each}", "stage_share{policy=submit_each,stage=caller}"):
+        assert found[f"policy.{key}"].outcome is MetricOutcome.unresolved
+        assert "held up by back-pressure" in found[f"policy.{key}"].reason
 
 
 def test_without_the_gpus_own_time_no_stage_is_said_to_bind(run_it: RunIt) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from rig import config, frames, store
+from rig.executors.base import ExecutorFault
 from rig.measure import Exit, measure, resume
 from rig.records import Outcome
 from tests.conftest import RunIt, small_profile
@@ -67,6 +68,17 @@ def test_another_machine_does_not_go_on_with_a_run(cut_short: Path, monkeypatch:
     monkeypatch.setattr("rig.measure.host.describe", lambda: msgspec.structs.replace(here, cpu="another"))
     with pytest.raises(store.StoreError, match="another machine"):
         resume(cut_short, ScriptedExecutor())
+
+
+def test_a_run_whose_launches_all_failed_is_taken_up_with_numbers_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rig.measure.page.render", lambda run, summary: "page")  # noqa: ARG005
+    broken = ScriptedExecutor(start_fault=ExecutorFault(Outcome.crashed, "no start"))
+    measure(small_profile(), broken, tmp_path / "run", ("rig",))
+    assert resume(tmp_path / "run", ScriptedExecutor())[0] is Exit.fine
+    numbers = [launch.launch for launch in frames.read(tmp_path / "run").launches]
+    assert len(set(numbers)) == len(numbers)
 
 
 PROGRAM = """{"name": "twice", "hazard": "chained", "outputs": ["y"],

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from rig import analysis, frames
-from rig.records import Metric, MetricOutcome, Outcome, Summary, VerdictOutcome
+from rig.executors.base import ExecutorFault
+from rig.records import Metric, MetricOutcome, Outcome, Policy, Summary, VerdictOutcome
 from tests.conftest import RunIt, small_profile
-from tests.scripted import Model, ScriptedExecutor
+from tests.scripted import Model, ScriptedExecutor, ScriptedSession
 
 COUNTS = {"submit_each": [100, 200, 300, 400], "one_pass": [400, 600, 800, 1000]}
 
@@ -62,6 +63,22 @@ def test_a_toggle_that_has_no_effect_voids_its_launches(run_it: RunIt) -> None:
     assert missing.outcome is MetricOutcome.failed
     assert "an invalid call raises an error, against this launch's flags" in missing.reason
     assert next(v for v in found.verdicts if v.claim == "C9").outcome is VerdictOutcome.not_tested
+
+
+def test_claim_c9_is_not_denied_where_half_of_the_costs_could_not_be_measured(run_it: RunIt) -> None:
+    def fault(session: ScriptedSession, policy: Policy, n: int) -> ExecutorFault | None:  # noqa: ARG001
+        lost = session.extra_flags and policy.name == "submit_each"
+        return ExecutorFault(Outcome.validation_error, "planted") if lost else None
+
+    _, found = measured(run_it, 1.0, fault=fault)
+    assert next(v for v in found.verdicts if v.claim == "C9").outcome is VerdictOutcome.unresolved
+
+
+@pytest.mark.parametrize("used", [0.0, 1e-9])
+def test_cpu_time_of_nothing_is_no_ratio_and_no_fault(run_it: RunIt, used: float) -> None:
+    _, found = measured(run_it, 0.8, cpu_us=lambda n: {"gpu_main": used * n})
+    ratio = by_key(found)["validation.ratio{ablation=skip_validation,of=wall,policy=one_pass}"]
+    assert ratio.outcome is MetricOutcome.ok
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def compute(run: Run, options: Options) -> list[Metric]:  # noqa: ARG001
     own = good.groupby("launch")["wall_us"].mean()
     found = [figures.over_launches(ID, "noop.wall_us", {}, "us", own, len(good))]
     others = run.counted(run.samples[run.samples["experiment"] != ID])
-    keys = ["experiment", "program", "policy", "n"]
+    keys = ["experiment", "program", "policy", "waiter", "n"]
     by_cell = others.groupby([*keys, "launch"])["wall_us"].mean().unstack("launch")
     for names, row in by_cell.iterrows():
         assert isinstance(names, tuple)

@@ -65,10 +65,12 @@ def compute(run: Run, options: PolicyOptions) -> list[Metric]:
         primary[name], by_span, by_wall = pair(ID, {"policy": name}, good)
         found += [by_span.per_dispatch(), by_wall.per_dispatch()]
         stages = {"encode": slopes(good, good["encode_us"], "median"), **_busy(run, options, name, good)}
-        found += [_mean("encode_us", {"policy": name}, stages["encode"], len(good))]
+        stalls = back_pressure(ID, name, good)
+        held_up = "encoding is held up by back-pressure inside the ladder" if stalls else ""
+        found += [_mean("encode_us", {"policy": name}, stages["encode"], len(good), doubt=held_up)]
         found += [_mean("busy_us", {"policy": name}, stages["busy"], len(good))] if "busy" in stages else []
-        found += [*_threads(run, name, good, by_wall, stages), *_binding(name, by_wall, stages, len(good))]
-        found += [*_stamping(run, options, name, good), *back_pressure(ID, name, good)]
+        found += [*_threads(run, name, good, by_wall, stages), *_binding(name, by_wall, stages, len(good), held_up)]
+        found += [*_stamping(run, options, name, good), *stalls]
     if BASE in primary:
         found += [
             ratio("policy.gain", {"policy": name}, primary[BASE], own) for name, own in primary.items() if name != BASE
@@ -84,9 +86,13 @@ def _nothing(run: Run, name: str, rows: pd.DataFrame) -> list[Metric]:
     ]
 
 
-def _mean(metric: str, variant: figures.Variant, values: pd.Series[float], samples: int, unit: str = "us") -> Metric:
+def _mean(
+    metric: str, variant: figures.Variant, values: pd.Series[float], samples: int, unit: str = "us", doubt: str = ""
+) -> Metric:
     """Arithmetic mean over launches: in one pass, encoding or a thread's time may be lost in the scatter."""
-    return figures.over_launches(ID, f"policy.{metric}", variant, unit, values, samples, interval=stats.mean_interval)
+    return figures.over_launches(
+        ID, f"policy.{metric}", variant, unit, values, samples, interval=stats.mean_interval, doubt=doubt
+    )
 
 
 def _busy(run: Run, options: PolicyOptions, name: str, good: pd.DataFrame) -> dict[str, pd.Series[float]]:
@@ -136,17 +142,25 @@ def _threads(
     ]
 
 
-def _binding(name: str, by_wall: Ladder, stages: dict[str, pd.Series[float]], samples: int) -> list[Metric]:
+def _binding(
+    name: str, by_wall: Ladder, stages: dict[str, pd.Series[float]], samples: int, held_up: str
+) -> list[Metric]:
     """Each stage's time over the wall's, both a dispatch, and once more the largest: the stage that binds. Unresolved
     where the next largest can't be told from it.
     """
     wall = by_wall.slopes()
     shares = {stage: (stages[of] / wall).dropna() for stage, of in STAGES.items() if of in stages}
-    told = [_mean("stage_share", {"policy": name, "stage": s}, v, samples, "fraction") for s, v in shares.items()]
+    told = [
+        _mean(
+            *("stage_share", {"policy": name, "stage": s}, v, samples, "fraction"),
+            doubt=held_up if s == "caller" else "",
+        )
+        for s, v in shares.items()
+    ]
     known = sorted((m for m in told if m.value is not None), key=lambda m: m.value or 0, reverse=True)
     if not known:
         return told
-    doubt = by_wall.doubt
+    doubt = by_wall.doubt or held_up
     if not doubt and "gpu" not in shares:
         doubt = "the GPU's own time was not measured under this policy"
     if len(known) > 1 and not doubt:

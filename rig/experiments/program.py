@@ -9,6 +9,7 @@ from rig.experiments.base import CountLadder, Experiment, Options, Point, Policy
 from rig.frames import Run
 from rig.ladder import Ladder, pair, ratio, slopes
 from rig.policies import conflict, policy
+from rig.programs import reference
 from rig.records import Metric, Positive, Program, Verdict
 
 ID = "program"
@@ -38,6 +39,13 @@ def cells(options: ProgramOptions) -> list[Point]:
     missing = next((name for name in options.program.outputs if name not in known), None)
     if missing is not None or not options.program.dispatches or not options.program.outputs:
         raise ValueError(f"program {options.program.name}: {missing or 'no dispatches or outputs'}")
+    if reference.known(options.program):
+        try:
+            reference.run(options.program, len(options.program.dispatches))
+        except (ValueError, IndexError) as error:
+            raise ValueError(
+                f"program {options.program.name}: a kernel has the name of one of the rig's: {error}"
+            ) from None
     points = [Point(options.program, policy(name), n) for name in options.policies for n in options.counts]
     for point in points:
         impossible = conflict(point.program, point.policy, point.n)

@@ -115,15 +115,22 @@ def _ratio(
     ablation: str, name: str, of: str, costs: dict[tuple[str, str], tuple[pd.Series[float], str, int]]
 ) -> list[Metric]:
     """With everything on over without, round by round; and the smallest effect that its interval could have shown."""
-    if (CHECKED, of) not in costs or (ablation, of) not in costs:
-        return []
     variant: figures.Variant = {"ablation": ablation, "policy": name, "of": of}
+    if (CHECKED, of) not in costs or (ablation, of) not in costs:
+        reason = "one of its two sides was not measured"
+        return [figures.missing(ID, "validation.ratio", variant, "ratio", reason, MetricOutcome.not_supported)]
     (on, doubt_on, n_on), (off, doubt_off, n_off) = costs[CHECKED, of], costs[ablation, of]
     doubt = "; ".join(f"{arm}: {text}" for arm, text in ((CHECKED, doubt_on), (ablation, doubt_off)) if text)
     ratio = figures.over_launches(
-        ID, "validation.ratio", variant, "ratio", (on / off).dropna(), n_on + n_off, doubt=doubt
+        ID,
+        "validation.ratio",
+        variant,
+        "ratio",
+        (on / off).replace([np.inf, -np.inf], np.nan).dropna(),
+        n_on + n_off,
+        doubt=doubt,
     )
-    if ratio.ci_low is None or ratio.ci_high is None:
+    if ratio.ci_low is None or ratio.ci_high is None or ratio.ci_low <= 0:
         return [ratio]
     effect = float(np.sqrt(ratio.ci_high / ratio.ci_low)) - 1
     smallest = msgspec.structs.replace(
