@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib.metadata
+import time
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
@@ -33,6 +34,7 @@ LAUNCH_LIMIT_S = 60.0
 CALL_LIMIT_S = 30.0
 GPU_LIMIT_S = 20.0
 CLOSE_LIMIT_S = 5.0
+CLOSE_STEP_S = 0.01
 
 WORKERS = ("renderer", "gpu")
 """The processes whose CPU time is measured: the page's, and the one that drives the GPU."""
@@ -234,7 +236,9 @@ class ChromiumSession:
         for process in tree:
             with contextlib.suppress(psutil.Error):
                 process.kill()
-        psutil.wait_procs(tree, timeout=CLOSE_LIMIT_S)
+        deadline = time.monotonic() + CLOSE_LIMIT_S
+        while any(_lives(process) for process in tree) and time.monotonic() < deadline:
+            time.sleep(CLOSE_STEP_S)
 
     def processes(self) -> dict[str, int]:
         """Process id by Chromium's name of the process type (browser, gpu, renderer, ...), in lower case."""
@@ -350,6 +354,14 @@ def adapter_record(got: PageAdapter, renderer: str, driver: str) -> Adapter:
         enabled_features=got.enabled,
         granted_limits=got.granted,
     )
+
+
+def _lives(process: psutil.Process) -> bool:
+    """Whether it can still do anything: one that only waits to be counted by its parent can't."""
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
 
 
 def _array(values: list[float], dtype: Dtype) -> Array:
