@@ -112,7 +112,7 @@ def run(
     except store.StoreError as error:
         raise _fail(Exit.usage, str(error)) from None
     except KeyboardInterrupt:
-        raise _fail(Exit.no_result, f"interrupted; what was measured is in {place}") from None
+        raise _fail(Exit.no_result, f"interrupted; what was measured is in {place}, --resume goes on with it") from None
     finally:
         executor.close()
     _tell(place)
@@ -134,7 +134,7 @@ def _resume(place: Path, browser: str, flag: list[str] | None, demand_precision:
     except (store.StoreError, config.ProfileError) as error:
         raise _fail(Exit.usage, str(error)) from None
     except KeyboardInterrupt:
-        raise _fail(Exit.no_result, f"interrupted; what was measured is in {place}") from None
+        raise _fail(Exit.no_result, f"interrupted; what was measured is in {place}, --resume goes on with it") from None
     finally:
         executor.close()
     _tell(place)

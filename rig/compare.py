@@ -139,6 +139,9 @@ def compare(
     for name, run in zip(names, (a, b), strict=True):
         if why := invalid(run):
             raise NothingToCompare(f"{name} compares with nothing: {why}")
+    have = [[str(name) for name in run.manifest.plan.profile["experiments"]] for run in (a, b)]
+    if not set(have[0]) & set(have[1]):
+        raise NothingToCompare(f"they share no experiment: A has {', '.join(have[0])}, B has {', '.join(have[1])}")
     apart = likeness.unlike(a, b)
     if apart and not unlike:
         raise Unlike("; ".join(apart))

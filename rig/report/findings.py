@@ -15,15 +15,20 @@ from rig.report import words
 # --- first lines -------------------------------------------------------------------------------------------------
 
 
+COSTS = ("sequential", "program", "policy")
+"""Experiments that say what a dispatch costs; the first that a run has is told at the top."""
+
+
 def headline(summary: Summary) -> list[str]:
     """What a dispatch costs and what timing it naively says, with intervals; or why there is no figure."""
     return [*_costs(summary), *_modes(summary), *_naive(summary)]
 
 
 def _costs(summary: Summary) -> list[str]:
-    slopes = [m for m in summary.metrics if m.metric == "sequential.per_dispatch_us"]
+    found = ([m for m in summary.metrics if m.metric == f"{name}.per_dispatch_us"] for name in COSTS)
+    slopes = next((metrics for metrics in found if metrics), [])
     if not slopes:
-        return ["This run has no figure of what a dispatch costs: the sequential experiment is not part of it."]
+        return [f"This run has no figure of what a dispatch costs: none of {', '.join(COSTS)} is part of it."]
     policies = list(dict.fromkeys(str(m.variant.get("policy", "")) for m in slopes))
     primary = {str(m.variant.get("policy", "")): m for m in analysis.primary(slopes)}
     chosen = [primary[name] for name in policies]
