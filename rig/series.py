@@ -63,6 +63,12 @@ class Series:
         """Microseconds a dispatch, shape (launches,)."""
         return np.asarray(self.lines().slope)
 
+    @property
+    def windows(self) -> Floats:
+        """Slopes of every LEAST_COUNTS neighbouring counts, from the line's first on; shape (windows, launches)."""
+        first, last = self.part.start, max(self.part.start + 1, len(self.n) - stats.LEAST_COUNTS + 1)
+        return np.array([self.lines(slice(i, i + stats.LEAST_COUNTS)).slope for i in range(first, last)])
+
     def interval(self, level: float = 0.95) -> Interval:
         """The cost of a dispatch: geometric mean over launches. ValueError where there is none."""
         return stats.geometric_interval(self.slopes[~np.isnan(self.slopes)], level)

@@ -79,9 +79,39 @@ def test_the_cost_under_back_pressure_is_not_taken_for_the_cost_of_a_dispatch(ru
         assert right or slope.outcome is MetricOutcome.unresolved
 
 
+def test_where_the_ladder_is_not_straight_claims_are_settled_by_its_flattest_and_its_steepest_part(
+    run_it: RunIt,
+) -> None:
+    profile = small_profile(sequential={"blocks": 3, "counts": LADDER}, launches={"looks": [5]})
+    _, _, run = run_it(ScriptedExecutor(model=Bent(noise=0.0002)), profile)
+    summary = analysis.summarise(run)
+    found = {m.key: m for m in summary.metrics}
+    assert found["sequential.part_us{part=flattest,policy=submit_each}"].value == pytest.approx(40, rel=0.01)
+    assert found["sequential.part_us{part=steepest,policy=submit_each}"].value == pytest.approx(43, rel=0.05)
+    told = {v.claim: v for v in summary.verdicts}
+    assert found["sequential.naive_over_true{policy=submit_each}"].outcome is MetricOutcome.unresolved
+    assert told["C1"].outcome is VerdictOutcome.holds
+    assert told["C2"].outcome is VerdictOutcome.holds
+    assert "steepest part" in told["C1"].statement
+
+
+def test_a_part_of_the_ladder_beyond_the_claim_leaves_it_unresolved() -> None:
+    doubtful = metric("sequential.per_dispatch_us", 60, 50, 70, "bent", policy="submit_each", clock="span")
+    flat = metric("sequential.part_us", 45, 40, 50, policy="submit_each", part="flattest")
+    steep = metric("sequential.part_us", 120, 110, 130, policy="submit_each", part="steepest")
+    assert claim_tens(doubtful, [flat, steep]).outcome is VerdictOutcome.unresolved
+    naive = metric("sequential.naive_over_true", 5, 4, 6, "bent", policy="submit_each")
+    least = metric("sequential.naive_over_steepest", 1.1, 0.9, 1.3, policy="submit_each")
+    assert claim_naive(naive, least).outcome is VerdictOutcome.unresolved
+
+
 @pytest.mark.parametrize("scale", [1 / 83, 1 / 52.08])
 def test_b25_a_span_far_below_the_wall_is_no_figure_to_rely_on(run_it: RunIt, scale: float) -> None:
-    found = figures(run_it, Model(span_scale=scale))
+    profile = small_profile(sequential={"blocks": 3, "counts": LADDER}, launches={"looks": [5]})
+    _, _, run = run_it(ScriptedExecutor(model=Model(span_scale=scale)), profile)
+    summary = analysis.summarise(run)
+    found = {m.key: m for m in summary.metrics}
+    assert {v.outcome for v in summary.verdicts if v.claim in ("C1", "C2")} == {VerdictOutcome.unresolved}
     for key in ("per_dispatch_us{clock=span,policy=one_pass}", "naive_over_true{policy=one_pass}"):
         assert found[f"sequential.{key}"].outcome is MetricOutcome.unresolved
         assert "the cross-check fails" in found[f"sequential.{key}"].reason

@@ -42,6 +42,8 @@ _LABELS = {
     "sequential.fixed_us": "Fixed part, line at n = 0",
     "sequential.total_over_n_us": "Published estimator, total over n",
     "sequential.naive_over_true": "One waited dispatch over the slope",
+    "sequential.part_us": "Slope of a part of the ladder",
+    "sequential.naive_over_steepest": "One waited dispatch over the steepest part",
     "sequential.fitted_n": "Counts the slope is fitted to",
     "sequential.knee_n": "Knee",
     "sequential.back_pressure_n": "Back-pressure begins",
