@@ -15,7 +15,7 @@
  * @property {GPUDevice} device
  * @property {Float32Array<ArrayBuffer>[]} values  of dispatch i, four each
  * @property {number} perSubmit
- * @property {(buffer: GPUBuffer, dynamic: boolean) => GPUBindGroup} group  group 1 with this buffer in it
+ * @property {(buffer: GPUBuffer) => GPUBindGroup} group  group 1 with this buffer in it
  * @property {boolean} created  bind groups are made anew at each dispatch
  */
 
@@ -43,13 +43,13 @@ function none({ device, values, group, created }) {
     if (known.has(value)) continue;
     const buffer = uniform(device, VALUE_BYTES);
     device.queue.writeBuffer(buffer, 0, value);
-    known.set(value, { buffer, group: group(buffer, false) });
+    known.set(value, { buffer, group: group(buffer) });
   }
   const at = values.map((value) => /** @type {{ buffer: GPUBuffer, group: GPUBindGroup }} */ (known.get(value)));
   return {
     fill: nothing,
     copy: nothing,
-    bind: (pass, i) => pass.setBindGroup(1, created ? group(at[i].buffer, false) : at[i].group),
+    bind: (pass, i) => pass.setBindGroup(1, created ? group(at[i].buffer) : at[i].group),
     ready: async () => {},
   };
 }
@@ -57,7 +57,7 @@ function none({ device, values, group, created }) {
 /** As many buffers as a submit has dispatches, each written before its dispatch. @param {Carried} carried @returns {Delivery} */
 function slots({ device, values, perSubmit, group, created }) {
   const buffers = Array.from({ length: Math.min(perSubmit, values.length) }, () => uniform(device, VALUE_BYTES));
-  const groups = buffers.map((buffer) => group(buffer, false));
+  const groups = buffers.map((buffer) => group(buffer));
   const { queue } = device;
   return {
     fill: nothing,
@@ -65,56 +65,70 @@ function slots({ device, values, perSubmit, group, created }) {
     bind: (pass, i) => {
       const slot = i % perSubmit;
       queue.writeBuffer(buffers[slot], 0, values[i]);
-      pass.setBindGroup(1, created ? group(buffers[slot], false) : groups[slot]);
+      pass.setBindGroup(1, created ? group(buffers[slot]) : groups[slot]);
     },
     ready: async () => {},
   };
 }
 
-/** One write a submit, an offset a dispatch. @param {Carried} carried @returns {Delivery} */
-function dynamic_offset({ device, values, perSubmit, group, created }) {
-  const slots = Math.min(perSubmit, values.length);
-  const buffer = uniform(device, slots * SLOT_BYTES);
-  const staged = new Float32Array(slots * SLOT_BYTES / 4);
-  const shared = group(buffer, true);
+/**
+ * What the ways have in common that bind one buffer, each dispatch at an offset: slots for a submit's dispatches, laying
+ * their values into words as the buffer has them, and binding.
+ *
+ * @param {Carried} carried
+ */
+function slotted({ device, values, perSubmit, group, created }) {
+  const size = Math.min(perSubmit, values.length) * SLOT_BYTES;
+  const buffer = uniform(device, size);
+  const shared = group(buffer);
   const offset = [0];
   return {
-    fill: (from, to) => {
-      for (let i = from; i < to; i++) staged.set(values[i], (i - from) * SLOT_BYTES / 4);
-      device.queue.writeBuffer(buffer, 0, staged, 0, (to - from) * SLOT_BYTES / 4);
+    size,
+    buffer,
+    /** @param {Float32Array} words @param {number} from @param {number} to */
+    lay: (words, from, to) => {
+      for (let i = from; i < to; i++) words.set(values[i], (i - from) * SLOT_BYTES / 4);
     },
-    copy: nothing,
+    /** @param {GPUComputePassEncoder} pass @param {number} i */
     bind: (pass, i) => {
       offset[0] = (i % perSubmit) * SLOT_BYTES;
-      pass.setBindGroup(1, created ? group(buffer, true) : shared, offset);
+      pass.setBindGroup(1, created ? group(buffer) : shared, offset);
     },
+  };
+}
+
+/** One write a submit, an offset a dispatch. @param {Carried} carried @returns {Delivery} */
+function dynamic_offset(carried) {
+  const { size, buffer, lay, bind } = slotted(carried);
+  const staged = new Float32Array(size / 4);
+  return {
+    fill: (from, to) => {
+      lay(staged, from, to);
+      carried.device.queue.writeBuffer(buffer, 0, staged, 0, (to - from) * SLOT_BYTES / 4);
+    },
+    copy: nothing,
+    bind,
     ready: async () => {},
   };
 }
 
 /** Written into mapped memory, copied by the submit's own commands. @param {Carried} carried @returns {Delivery} */
-function mapped_ring({ device, values, perSubmit, group, created }) {
-  const slots = Math.min(perSubmit, values.length);
-  const buffer = uniform(device, slots * SLOT_BYTES);
-  const shared = group(buffer, true);
+function mapped_ring(carried) {
+  const { device, values, perSubmit } = carried;
+  const { size, buffer, lay, bind } = slotted(carried);
   const ring = Array.from({ length: Math.ceil(values.length / perSubmit) }, () => device.createBuffer({
-    size: slots * SLOT_BYTES, usage: GPUBufferUsage.MAP_WRITE | GPUBufferUsage.COPY_SRC, mappedAtCreation: true,
+    size, usage: GPUBufferUsage.MAP_WRITE | GPUBufferUsage.COPY_SRC, mappedAtCreation: true,
   }));
-  const offset = [0];
   return {
     fill: (from, to) => {
       const mapped = ring[Math.floor(from / perSubmit)];
-      const words = new Float32Array(mapped.getMappedRange());
-      for (let i = from; i < to; i++) words.set(values[i], (i - from) * SLOT_BYTES / 4);
+      lay(new Float32Array(mapped.getMappedRange()), from, to);
       mapped.unmap();
     },
     copy: (encoder, from, to) => {
       encoder.copyBufferToBuffer(ring[Math.floor(from / perSubmit)], 0, buffer, 0, (to - from) * SLOT_BYTES);
     },
-    bind: (pass, i) => {
-      offset[0] = (i % perSubmit) * SLOT_BYTES;
-      pass.setBindGroup(1, created ? group(buffer, true) : shared, offset);
-    },
+    bind,
     ready: () => Promise.all(ring.map((mapped) => mapped.mapState === "mapped" || mapped.mapAsync(GPUMapMode.WRITE))),
   };
 }

@@ -31,6 +31,8 @@ import { passClock } from "./span.js";
  * @property {import("./policy.js").Batch} batch
  * @property {import("./span.js").StampClock | null} passes  begin and end of every pass, where the policy wants them
  * @property {(i: number) => GPUBindGroup} make  a new bind group for dispatch i
+ * @property {boolean} settled  what it is made of has reached the GPU
+ * @property {(() => import("./policy.js").Issued) | null} wasm  its loop in WebAssembly, once it has been wanted
  */
 
 const STORAGE = () => GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
@@ -100,16 +102,6 @@ export class LoadedProgram {
   }
 
   /**
-   * Whether this batch has been compiled: what it is made of is then on the device.
-   *
-   * @param {import("./policy.js").Policy} policy
-   * @param {number} n
-   */
-  compiled(policy, n) {
-    return this.batches.has(JSON.stringify([policy, n]));
-  }
-
-  /**
    * The first n dispatches of the program, its list begun again as often as it takes.
    *
    * @param {import("./policy.js").Policy} policy
@@ -158,7 +150,7 @@ export class LoadedProgram {
       deliver: this.carries && n > 0 ? this.delivery(uniforms, at, perSubmit, offsets, created) : null,
     };
     const passes = policy.stamps === "passes" ? passClock(this.device, passesOf(batch)) : null;
-    return { batch, passes, make };
+    return { batch, passes, make, settled: false, wasm: null };
   }
 
   /** @param {number[]} at */

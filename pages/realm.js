@@ -89,15 +89,15 @@ async function validates() {
 async function time({ program: name, policy, n, limit_ms }) {
   const { device, watch, span } = opened();
   const program = loaded(name);
-  const fresh = !program.compiled(policy, n);
-  const { batch, passes, make } = program.batch(policy, n);
+  const compiled = program.batch(policy, n);
+  const { batch, passes, make } = compiled;
   const clock = passes ?? span;
   const map = policy.waiter === "map";
   const tail = map ? (/** @type {GPUCommandEncoder} */ encoder) => program.encodeProbe(encoder) : null;
   const wait = map ? () => program.probe.mapAsync(GPUMapMode.READ) : () => device.queue.onSubmittedWorkDone();
   const late = () => new Fault("timeout", `GPU still busy after ${limit_ms / 1000} s, device not lost`);
-  const wasm = policy.caller === "wasm"
-    ? issuer(await (loop ??= assembled()), device, batch, clock.stamps, tail) : null;
+  if (policy.caller === "wasm") compiled.wasm ??= issuer(await (loop ??= assembled()), device, batch, clock.stamps, tail);
+  const { wasm } = compiled;
 
   const once = async () => {
     await batch.deliver?.ready();
@@ -114,7 +114,8 @@ async function time({ program: name, policy, n, limit_ms }) {
 
   const timed = async () => {
     // buffers and bind groups just made are work for the GPU process, and none of the sample's
-    if (fresh) await within(device.queue.onSubmittedWorkDone(), limit_ms, late);
+    if (!compiled.settled) await within(device.queue.onSubmittedWorkDone(), limit_ms, late);
+    compiled.settled = true;
     if (policy.lead === "idle") await new Promise((resolve) => setTimeout(resolve, IDLE_MS));
     if (policy.lead === "sustained") await once();
     const sample = await once();
