@@ -6,7 +6,9 @@ import os
 import shutil
 import signal
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -87,10 +89,17 @@ def run(
     wrong = next((word for word in flag or () if not word.startswith("--")), None)
     if wrong is not None:
         raise _fail(Exit.usage, f"--flag {wrong}: a browser's flag begins with --")
+    flags, demanded = tuple(flag or ()), precision is not None
     if resume_ is not None:
         if experiments or sets or program or out_ or replace:
             raise _fail(Exit.usage, "--resume goes on with the run's own plan, in its own place")
-        _resume(resume_, browser, flag, precision is not None)
+        try:
+            begun_with = AdapterAsked(store.read_manifest(resume_).plan.adapter_asked)
+        except store.StoreError as error:
+            raise _fail(Exit.usage, str(error)) from None
+        executor = _chromium(browser, begun_with, flags)
+        work = partial(resume, resume_, executor, demand_precision=demanded, progress=_progress)
+        _carry_out(work, executor, resume_)
         return
     try:
         overrides = [*(sets or []), *([f"precision={precision}"] if precision is not None else [])]
@@ -101,46 +110,10 @@ def run(
         _make_room(place, replace)
     except (config.ProfileError, store.StoreError) as error:
         raise _fail(Exit.usage, str(error)) from None
-    executor = _chromium(browser, asked, tuple(flag or ()))
-    try:
-        code, why = measure(
-            *(chosen, executor, place, ("rig", *sys.argv[1:])),
-            asked=asked,
-            demand_precision=precision is not None,
-            progress=lambda text: err.print(escape(text)),
-        )
-    except store.StoreError as error:
-        raise _fail(Exit.usage, str(error)) from None
-    except KeyboardInterrupt:
-        raise _fail(Exit.no_result, f"interrupted; what was measured is in {place}, --resume goes on with it") from None
-    finally:
-        executor.close()
-    _tell(place)
-    if code is not Exit.fine:
-        raise _fail(code, why)
-    err.print(escape(f"finished: {why}"))
-
-
-def _resume(place: Path, browser: str, flag: list[str] | None, demand_precision: bool) -> None:
-    try:
-        asked = AdapterAsked(store.read_manifest(place).plan.adapter_asked)
-    except store.StoreError as error:
-        raise _fail(Exit.usage, str(error)) from None
-    executor = _chromium(browser, asked, tuple(flag or ()))
-    try:
-        code, why = resume(
-            place, executor, demand_precision=demand_precision, progress=lambda text: err.print(escape(text))
-        )
-    except (store.StoreError, config.ProfileError) as error:
-        raise _fail(Exit.usage, str(error)) from None
-    except KeyboardInterrupt:
-        raise _fail(Exit.no_result, f"interrupted; what was measured is in {place}, --resume goes on with it") from None
-    finally:
-        executor.close()
-    _tell(place)
-    if code is not Exit.fine:
-        raise _fail(code, why)
-    err.print(escape(f"finished: {why}"))
+    executor = _chromium(browser, asked, flags)
+    words = ("rig", *sys.argv[1:])
+    work = partial(measure, chosen, executor, place, words, asked=asked, demand_precision=demanded, progress=_progress)
+    _carry_out(work, executor, place)
 
 
 @app.command()
@@ -273,6 +246,26 @@ def profiles() -> None:
 def version() -> None:
     """Print the version."""
     out.print(__version__)
+
+
+def _carry_out(work: Callable[[], tuple[Exit, str]], executor: ChromiumExecutor, place: Path) -> None:
+    """Measures into `place`, closes the executor, tells what was found, and exits as the run earns."""
+    try:
+        code, why = work()
+    except (store.StoreError, config.ProfileError) as error:
+        raise _fail(Exit.usage, str(error)) from None
+    except KeyboardInterrupt:
+        raise _fail(Exit.no_result, f"interrupted; what was measured is in {place}, --resume goes on with it") from None
+    finally:
+        executor.close()
+    _tell(place)
+    if code is not Exit.fine:
+        raise _fail(code, why)
+    err.print(escape(f"finished: {why}"))
+
+
+def _progress(text: str) -> None:
+    err.print(escape(text))
 
 
 def _chromium(browser: str, asked: AdapterAsked, extra: tuple[str, ...]) -> ChromiumExecutor:

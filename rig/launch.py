@@ -79,7 +79,7 @@ class Visit:
                 # one that fails says nothing of fewer dispatches: the next one is tried
                 next((cell for cell in usable if self._opening(experiment, order, cell)), None)
         for program in self._usable():
-            self.checks.append(_passed("opening", program, self._seen))
+            self._note("opening", program, None, detail=self._held_against(program))
             with ending(None):
                 self._reset(program)
 
@@ -191,8 +191,25 @@ class Visit:
     def _usable(self) -> list[Program]:
         return list({c.program.name: c.program for c in self._all() if c.key not in self._unusable}.values())
 
-    def _note(self, stage: str, program: Program, cell: Cell | None, fault: ExecutorFault | None = None) -> None:
-        outcome, detail = (fault.outcome, fault.detail) if fault else (Outcome.ok, "")
+    def _held_against(self, program: Program) -> str:
+        """What a program without a reference was compared with: itself, and a hash of what it made."""
+        if reference.known(program):
+            return ""
+        digest = hashlib.sha256()
+        for _, outputs in sorted((key[1:], made) for key, made in self._seen.items() if key[0] == program.name):
+            for name in sorted(outputs):
+                digest.update(np.ascontiguousarray(outputs[name]).tobytes())
+        return f"no reference; outputs agree, sha256 {digest.hexdigest()[:16]}"
+
+    def _note(
+        self,
+        stage: str,
+        program: Program,
+        cell: Cell | None,
+        fault: ExecutorFault | None = None,
+        detail: str = "",
+    ) -> None:
+        outcome, detail = (fault.outcome, fault.detail) if fault else (Outcome.ok, detail)
         key = cell.key if cell else None
         self.checks.append(Check(stage=stage, program=program.name, cell=key, outcome=outcome, detail=detail))
 
@@ -286,16 +303,6 @@ def _fullest_first(cells: Sequence[Cell]) -> list[list[Cell]]:
     for cell in cells:
         groups.setdefault((cell.program.name, cell.policy), []).append(cell)
     return [sorted(group, key=lambda cell: -cell.n) for group in groups.values()]
-
-
-def _passed(stage: str, program: Program, seen: Mapping[tuple[str | int, ...], Mapping[str, Array]]) -> Check:
-    """A check that a program passed; one without a reference only against itself, with a hash of what it made."""
-    digest = hashlib.sha256()
-    for key in sorted((key for key in seen if key[0] == program.name), key=lambda key: key[1:]):
-        for name in sorted(seen[key]):
-            digest.update(np.ascontiguousarray(seen[key][name]).tobytes())
-    detail = "" if reference.known(program) else f"no reference; outputs agree, sha256 {digest.hexdigest()[:16]}"
-    return Check(stage=stage, program=program.name, cell=None, outcome=Outcome.ok, detail=detail)
 
 
 def _miscounted(issued: int, expected: int) -> ExecutorFault | None:

@@ -58,8 +58,7 @@ def _lock(file: IO[bytes]) -> None:
 
 def _to_end(file: IO[bytes]) -> None:
     """Behind the last whole line, with nothing after it."""
-    whole = file.read().rfind(b"\n") + 1 if file.readable() else 0
-    file.seek(whole)
+    file.seek(file.read().rfind(b"\n") + 1)
     file.truncate()
 
 
@@ -76,8 +75,8 @@ class Writer:
             path.mkdir(parents=True, exist_ok=True)
             if not again and any(path.iterdir()):
                 raise StoreError(f"{path} is not empty (--replace keeps a run that is there as {path.name}.previous)")
-            self._samples: IO[bytes] = (path / SAMPLES).open("r+b" if again else "xb")
-            self._launches: IO[bytes] = (path / LAUNCHES).open("r+b" if again else "xb")
+            self._samples: IO[bytes] = (path / SAMPLES).open("r+b" if again else "x+b")
+            self._launches: IO[bytes] = (path / LAUNCHES).open("r+b" if again else "x+b")
             _lock(self._samples)
             for file in (self._samples, self._launches):
                 _to_end(file)
