@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rig import config, figures
+from rig import claims, config, figures
 from rig.claims import CLAIMS
 from rig.config import Profile
 from rig.experiments import REGISTRY
 from rig.frames import Run
-from rig.records import SCHEMA, Metric, MetricOutcome, Summary, Verdict, VerdictOutcome
+from rig.records import SCHEMA, Metric, MetricOutcome, Summary, Verdict
 
 
 def profile_of(run: Run) -> Profile:
@@ -27,8 +27,8 @@ def summarise(run: Run) -> Summary:
         metrics += found
         at_look = [figures.at_look(metric, profile.launches.looks) for metric in found]
         verdicts |= {verdict.claim: verdict for verdict in REGISTRY[name].verdicts(at_look)}
-    rest = {claim: _not_tested(claim) for claim in CLAIMS if claim not in verdicts}
-    ordered = [(verdicts | rest)[claim] for claim in CLAIMS]
+    rest = {claim: claims.not_tested(claim, "no experiment of this run tests it") for claim in CLAIMS}
+    ordered = [(rest | verdicts)[claim] for claim in CLAIMS]
     return Summary(schema=SCHEMA, metrics=tuple(metrics), verdicts=tuple(ordered))
 
 
@@ -60,7 +60,3 @@ def imprecise(summary: Summary, precision: float) -> list[Metric]:
         for metric in per_dispatch(summary)
         if metric.outcome is not MetricOutcome.ok or metric.half_width is None or metric.half_width > precision
     ]
-
-
-def _not_tested(claim: str) -> Verdict:
-    return Verdict(claim=claim, outcome=VerdictOutcome.not_tested, statement="no experiment of this run tests it")

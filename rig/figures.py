@@ -122,6 +122,13 @@ def missing(
     )
 
 
+def no_slope(run: Run, rows: pd.DataFrame, experiment: str) -> tuple[str, MetricOutcome] | None:
+    """Why too few counts have samples that count for a slope; None where enough have. `rows` as in why_none."""
+    if run.counted(rows)["n"].nunique() >= stats.LEAST_COUNTS:
+        return None
+    return why_none(run, rows, experiment)
+
+
 def why_none(run: Run, rows: pd.DataFrame, experiment: str) -> tuple[str, MetricOutcome]:
     """Why no sample among `rows` (all samples of one cell or more, void ones included) counts."""
     if rows.empty and not run.samples.empty:

@@ -61,7 +61,7 @@ class Series:
     @cached_property
     def slopes(self) -> Floats:
         """Microseconds a dispatch, shape (launches,)."""
-        return np.asarray(self.lines().slope)
+        return self.lines().slope
 
     @property
     def windows(self) -> Floats:
@@ -102,12 +102,11 @@ class Series:
         """Whether the slopes of the halves differ, paired within each launch, by more than their scatter and HALVES."""
         first = self.part.start
         lower, upper = (slice(first + half.start, first + half.stop) for half in stats.halves(self.counts))
-        low, high = (np.asarray(self.lines(half).slope) for half in (lower, upper))
+        low, high = (self.lines(half).slope for half in (lower, upper))
         relative = _known((high - low) / self.slopes)
         if len(relative) < LEAST_LAUNCHES:
             return f"{len(relative)} launches can't show whether the two halves of the ladder agree"
-        difference = stats.mean_interval(relative)
-        if difference.low <= 0 <= difference.high or abs(difference.value) <= HALVES:
+        if _clearly(relative, HALVES) is None:
             return ""
         return (
             f"the two halves of the ladder disagree: {_known(low).mean():.3g} µs from {_ends(self.n[lower])} "
@@ -116,7 +115,7 @@ class Series:
 
     def _below_zero(self) -> str:
         """Whether the fixed part is clearly below zero, which a wait can't be."""
-        interval = stats.mean_interval(_known(np.asarray(self.lines().fixed)))
+        interval = stats.mean_interval(_known(self.lines().fixed))
         if interval.high >= 0:
             return ""
         return f"the line is bent: its fixed part is below zero, {interval.value:.3g} µs"
@@ -131,12 +130,11 @@ class Series:
         if found is None:
             return ""
         part = slice(found[0], found[1] + 1)
-        under = np.asarray(self.lines(part).slope)
+        under = self.lines(part).slope
         known = _known(under / self.slopes - 1)
         if len(known) < LEAST_LAUNCHES:
             return f"{len(known)} launches can't show whether the ladder bends"
-        difference = stats.mean_interval(known)
-        if difference.low <= 0 <= difference.high or abs(difference.value) <= BEND:
+        if _clearly(known, BEND) is None:
             return ""
         return (
             f"the ladder bends: {_known(under).mean():.3g} µs from {_ends(self.n[part])} dispatches, "
@@ -162,10 +160,10 @@ class Series:
         known = _known(self.drift)
         if len(known) < LEAST_LAUNCHES:
             return ""
-        change = stats.mean_interval(known)
-        if change.low <= 0 <= change.high or abs(change.value) <= DRIFT:
+        change = _clearly(known, DRIFT)
+        if change is None:
             return ""
-        return f"times drift: by {100 * change.value:+.3g} % from a launch's first block to its last"
+        return f"times drift: by {100 * change:+.3g} % from a launch's first block to its last"
 
 
 def ratios(over: Series, under: Series) -> Floats:
@@ -180,7 +178,7 @@ def ratios(over: Series, under: Series) -> Floats:
     if shared.stop - shared.start >= stats.LEAST_COUNTS:
         parts = [shared, shared]
     paired = [Series(side.n, np.where(both, side.us, np.nan)) for side in (over, under)]
-    slopes = [np.asarray(side.lines(part).slope) for side, part in zip(paired, parts, strict=True)]
+    slopes = [side.lines(part).slope for side, part in zip(paired, parts, strict=True)]
     return np.asarray(slopes[0] / slopes[1])
 
 
@@ -192,6 +190,12 @@ def _mean(us: Floats, axis: int) -> Floats:
 
 def _known(values: Floats) -> Floats:
     return values[~np.isnan(values)]
+
+
+def _clearly(relative: Floats, least: float) -> float | None:
+    """The mean over launches where its interval leaves out zero and it is more than `least`, else None."""
+    mean = stats.mean_interval(relative)
+    return None if mean.low <= 0 <= mean.high or abs(mean.value) <= least else mean.value
 
 
 def _ends(counts: Sequence[float] | Floats) -> str:

@@ -9,12 +9,13 @@ import numpy as np
 import pandas as pd
 
 from rig import figures, stats
+from rig.claims import above_one, no_figure
 from rig.experiments.base import CountLadder, Experiment, Options, Point, check_counts
 from rig.frames import Run
 from rig.ladder import Ladder, difference
 from rig.policies import policy
 from rig.programs import micro
-from rig.records import Depth, Metric, MetricOutcome, Name, Positive, Program, Verdict, VerdictOutcome
+from rig.records import Depth, Metric, MetricOutcome, Name, Positive, Program, Verdict
 
 ID = "anatomy"
 
@@ -140,8 +141,7 @@ def _ladder(run: Run, options: AnatomyOptions, base: str) -> list[Metric]:
         rows = run.rows(ID, program=point.program.name, policy=point.policy.name)
         good = run.counted(rows)
         variant: figures.Variant = {"policy": base, "layer": layer}
-        if good["n"].nunique() < stats.LEAST_COUNTS:
-            reason = figures.why_none(run, rows, ID)
+        if reason := figures.no_slope(run, rows, ID):
             found.append(figures.missing(ID, "anatomy.marginal_us", variant, "us", *reason))
             under = None
             continue
@@ -186,14 +186,8 @@ def claim_submit(over: Metric | None, share: Metric | None, layers: Sequence[Met
     """C8: the submit is the largest part of what a dispatch costs its caller. Holds where submit over the next largest
     call is above 1 with its whole interval. What it is of the whole, waited for, is told beside it.
     """
-    if over is None or over.value is None or over.ci_low is None or over.ci_high is None:
-        reason = over.reason if over else "this run has no anatomy of calls"
-        return Verdict(claim="C8", outcome=VerdictOutcome.not_tested, statement=f"no figure: {reason}")
-    outcome = VerdictOutcome.unresolved
-    if over.outcome is MetricOutcome.ok and over.ci_low > 1:
-        outcome = VerdictOutcome.holds
-    elif over.outcome is MetricOutcome.ok and over.ci_high < 1:
-        outcome = VerdictOutcome.does_not_hold
+    if over is None or over.value is None:
+        return no_figure("C8", over, "this run has no anatomy of calls")
     statement = (
         f"of its caller's time, submit takes {figures.told(over, 'times')} what {over.variant['next']}, the next, takes"
     )
@@ -206,7 +200,7 @@ def claim_submit(over: Metric | None, share: Metric | None, layers: Sequence[Met
         largest = max(known, key=lambda m: m.value or 0)
         statement += f"; end to end the largest layer is {largest.variant['layer']}, {largest.value:.3g} µs"
         evidence.append(largest.key)
-    return Verdict(claim="C8", outcome=outcome, statement=statement, evidence=tuple(evidence))
+    return Verdict(claim="C8", outcome=above_one(over), statement=statement, evidence=tuple(evidence))
 
 
 EXPERIMENT = Experiment(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from rig import figures, stats
+from rig.claims import no_figure
 from rig.experiments.base import CountLadder, Experiment, Options, Point, check_counts
 from rig.frames import Run
 from rig.ladder import Ladder, pair, ratio
@@ -94,8 +95,8 @@ def _of(run: Run, options: DtypeOptions, name: str) -> list[Metric]:
         rows = rows.assign(n=rows["n"] * 10 // one.tenths)
         good = run.counted(rows)
         variant: figures.Variant = {"dtype": one.label, "held": one.held, "policy": name}
-        if good["n"].nunique() < stats.LEAST_COUNTS:
-            found.append(figures.missing(ID, "dtype.per_dispatch_us", variant, "us", *figures.why_none(run, rows, ID)))
+        if reason := figures.no_slope(run, rows, ID):
+            found.append(figures.missing(ID, "dtype.per_dispatch_us", variant, "us", *reason))
             continue
         ladder, _, _ = pair(ID, variant, good)
         ladders[one.label, one.held] = ladder
@@ -130,9 +131,7 @@ def claim_same(ratios: dict[str, Metric], slower: Metric | None) -> Verdict:
     """
     known = {label: m for label, m in ratios.items() if m.value is not None}
     if not known or slower is None or slower.value is None:
-        return Verdict(
-            claim="C3", outcome=VerdictOutcome.not_tested, statement="no figure: this run has no such ratios"
-        )
+        return no_figure("C3", None, "this run has no such ratios")
     told = "; ".join(f"{label} takes {figures.told(m, 'times')} of what f32 takes" for label, m in known.items())
     evidence = (*(m.key for m in known.values()), slower.key)
     if not _settled(slower) or (slower.ci_low or 0) <= 1:

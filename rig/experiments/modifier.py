@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from rig import figures, stats
+from rig import figures
 from rig.experiments.base import CountLadder, Experiment, Options, Point, check_counts
 from rig.frames import Run
 from rig.ladder import Ladder, difference
@@ -94,8 +94,7 @@ def _of(run: Run, options: ModifierOptions, base: str) -> list[Metric]:
         rows = run.rows(ID, program=point.program.name, policy=point.policy.name)
         good = run.counted(rows)
         variant: figures.Variant = {"policy": base, "modifier": name}
-        if good["n"].nunique() < stats.LEAST_COUNTS:
-            reason = figures.why_none(run, rows, ID)
+        if reason := figures.no_slope(run, rows, ID):
             found.append(figures.missing(ID, "modifier.per_dispatch_us", variant, "us", *reason))
             if name != NONE:
                 found.append(figures.missing(ID, "modifier.cost_us", variant, "us", *reason))

@@ -8,11 +8,12 @@ import msgspec
 import pandas as pd
 
 from rig import figures, stats
+from rig.claims import above_one, no_figure
 from rig.experiments.base import CountLadder, Experiment, LadderOptions, Point, PolicyNames, ladder_cells, point
 from rig.frames import Run
 from rig.ladder import Ladder, back_pressure, pair, ratio, slopes
 from rig.policies import PRESETS
-from rig.records import Metric, MetricOutcome, Name, Positive, Verdict, VerdictOutcome
+from rig.records import Metric, MetricOutcome, Name, Positive, Verdict
 
 ID = "policy"
 BASE = "submit_each"
@@ -59,8 +60,8 @@ def compute(run: Run, options: PolicyOptions) -> list[Metric]:
     for name in options.policies:
         rows = run.rows(ID, policy=name)
         good = run.counted(rows)
-        if good["n"].nunique() < stats.LEAST_COUNTS:
-            found += _nothing(run, name, rows)
+        if reason := figures.no_slope(run, rows, ID):
+            found += _nothing(name, *reason)
             continue
         primary[name], by_span, by_wall = pair(ID, {"policy": name}, good)
         found += [by_span.per_dispatch(), by_wall.per_dispatch()]
@@ -78,8 +79,7 @@ def compute(run: Run, options: PolicyOptions) -> list[Metric]:
     return found
 
 
-def _nothing(run: Run, name: str, rows: pd.DataFrame) -> list[Metric]:
-    reason, outcome = figures.why_none(run, rows, ID)
+def _nothing(name: str, reason: str, outcome: MetricOutcome) -> list[Metric]:
     return [
         figures.missing(ID, f"policy.{metric}", {"policy": name}, "us", reason, outcome)
         for metric in ("per_dispatch_us", "encode_us", "cpu_us")
@@ -180,17 +180,11 @@ def verdicts(metrics: Sequence[Metric]) -> list[Verdict]:
 
 def claim_amortise(gain: Metric | None) -> Verdict:
     """C10, as far as batching goes: holds where a dispatch in one pass costs less, the whole interval above 1."""
-    if gain is None or gain.value is None or gain.ci_low is None or gain.ci_high is None:
-        reason = gain.reason if gain else "this run has not both submit_each and one_pass"
-        return Verdict(claim="C10", outcome=VerdictOutcome.not_tested, statement=f"no figure: {reason}")
-    outcome = VerdictOutcome.unresolved
-    if gain.outcome is MetricOutcome.ok and gain.ci_low > 1:
-        outcome = VerdictOutcome.holds
-    elif gain.outcome is MetricOutcome.ok and gain.ci_high < 1:
-        outcome = VerdictOutcome.does_not_hold
+    if gain is None or gain.value is None:
+        return no_figure("C10", gain, "this run has not both submit_each and one_pass")
     told = figures.told(gain, "times")
     statement = f"one submit each costs {told} what one pass costs, a dispatch; published: 1.8 times; capture untested"
-    return Verdict(claim="C10", outcome=outcome, statement=statement, evidence=(gain.key,))
+    return Verdict(claim="C10", outcome=above_one(gain), statement=statement, evidence=(gain.key,))
 
 
 EXPERIMENT = Experiment(

@@ -61,8 +61,7 @@ def compute(run: Run, options: ProgramOptions) -> list[Metric]:
     for name in options.policies:
         rows = run.rows(ID, policy=name)
         good = run.counted(rows)
-        if good["n"].nunique() < stats.LEAST_COUNTS:
-            reason = figures.why_none(run, rows, ID)
+        if reason := figures.no_slope(run, rows, ID):
             found.append(figures.missing(ID, "program.per_dispatch_us", {"policy": name}, "us", *reason))
             continue
         primary[name], by_span, by_wall = pair(ID, {"policy": name}, good)

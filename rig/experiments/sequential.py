@@ -8,12 +8,14 @@ import numpy as np
 import pandas as pd
 
 from rig import figures, stats
+from rig.claims import no_figure
 from rig.experiments.base import CountLadder, Experiment, LadderOptions, PolicyNames, ladder_cells
 from rig.frames import Run
 from rig.ladder import Ladder, back_pressure, pair, ratio
 from rig.records import Metric, MetricOutcome, Positive, Verdict, VerdictOutcome
 
 ID = "sequential"
+NO_SUBMIT_EACH = "this run has no submit_each in its sequential experiment"
 PUBLISHED_N = 100
 """The papers divide the time of so many dispatches, the final wait included, by their number."""
 
@@ -32,12 +34,11 @@ def compute(run: Run, options: SequentialOptions) -> list[Metric]:
 
 
 def _of(run: Run, name: str) -> list[Metric]:
-    good = run.good(ID).query("policy == @name")
-    counts = good["n"].nunique()
-    if counts < stats.LEAST_COUNTS:
-        every = run.samples[(run.samples["experiment"] == ID) & (run.samples["policy"] == name)]
-        reason, outcome = figures.why_none(run, every, ID)
-        if counts:
+    rows = run.rows(ID, policy=name)
+    good = run.counted(rows)
+    if none := figures.no_slope(run, rows, ID):
+        reason, outcome = none
+        if counts := good["n"].nunique():
             reason = f"samples of {counts} counts count, a slope needs {stats.LEAST_COUNTS}; {reason}"
         return [
             figures.missing(ID, f"sequential.{metric}", {"policy": name}, unit, reason, outcome)
@@ -59,19 +60,15 @@ def _of(run: Run, name: str) -> list[Metric]:
     return found
 
 
-def _at(run: Run, name: str, n: int) -> pd.DataFrame:
-    """All samples of one count, those that don't count included."""
-    rows = run.samples
-    return rows[(rows["experiment"] == ID) & (rows["policy"] == name) & (rows["n"] == n)]
-
-
 def _total_over_n(run: Run, name: str, good: pd.DataFrame) -> Metric:
     """The published estimator: mean time of 100 dispatches, the wait included, over 100."""
     metric = "sequential.total_over_n_us"
     variant: figures.Variant = {"policy": name, "n": PUBLISHED_N}
     rows = good[good["n"] == PUBLISHED_N]
     if rows.empty:
-        return figures.missing(ID, metric, variant, "us", *figures.why_none(run, _at(run, name, PUBLISHED_N), ID))
+        return figures.missing(
+            ID, metric, variant, "us", *figures.why_none(run, run.rows(ID, policy=name, n=PUBLISHED_N), ID)
+        )
     return figures.over_launches(
         ID, metric, variant, "us", rows.groupby("launch")["wall_us"].mean() / PUBLISHED_N, len(rows)
     )
@@ -82,7 +79,7 @@ def _naive_over_true(run: Run, name: str, good: pd.DataFrame, primary: Ladder) -
     metric, variant = "sequential.naive_over_true", {"policy": name}
     single = good[good["n"] == 1]
     if single.empty:
-        return figures.missing(ID, metric, variant, "ratio", *figures.why_none(run, _at(run, name, 1), ID))
+        return figures.missing(ID, metric, variant, "ratio", *figures.why_none(run, run.rows(ID, policy=name, n=1), ID))
     over = single.groupby("launch")["wall_us"].mean() / primary.slopes()
     return figures.over_launches(ID, metric, variant, "ratio", over, len(single), doubt=primary.doubt)
 
@@ -128,7 +125,7 @@ def claim_naive(naive: Metric | None, steepest: Metric | None = None) -> Verdict
     ladder is not straight, if even the steepest part of it costs less.
     """
     if naive is None or naive.value is None or naive.ci_low is None or naive.ci_high is None:
-        return _untested("C1", naive)
+        return no_figure("C1", naive, NO_SUBMIT_EACH)
     told = figures.told(naive, "times")
     statement = f"one dispatch timed with its wait takes {told} the slope; published: about 20 times"
     if naive.outcome is MetricOutcome.unresolved:
@@ -147,7 +144,7 @@ def claim_tens(slope: Metric | None, parts: Sequence[Metric] = ()) -> Verdict:
     ladder is not straight, if its flattest and its steepest part both are.
     """
     if slope is None or slope.value is None or slope.ci_low is None or slope.ci_high is None:
-        return _untested("C2", slope)
+        return no_figure("C2", slope, NO_SUBMIT_EACH)
     clock = slope.variant["clock"]
     told = figures.told(slope, "µs")
     statement = f"with one submit each, a dispatch costs {told} by the slope of {clock}; published: 24 to 71 µs"
@@ -167,11 +164,6 @@ def claim_tens(slope: Metric | None, parts: Sequence[Metric] = ()) -> Verdict:
 
 def _verdict(claim: str, outcome: VerdictOutcome, statement: str, *evidence: Metric) -> Verdict:
     return Verdict(claim=claim, outcome=outcome, statement=statement, evidence=tuple(m.key for m in evidence))
-
-
-def _untested(claim: str, metric: Metric | None) -> Verdict:
-    reason = metric.reason if metric else "this run has no submit_each in its sequential experiment"
-    return Verdict(claim=claim, outcome=VerdictOutcome.not_tested, statement=f"no figure: {reason}")
 
 
 EXPERIMENT = Experiment(

@@ -36,8 +36,8 @@ def compute(run: Run, options: SingleOpOptions) -> list[Metric]:  # noqa: ARG001
 
 
 def _of(run: Run, waiter: str) -> list[Metric]:
-    every = run.samples[(run.samples["experiment"] == ID) & (run.samples["waiter"] == waiter)]
-    good = run.good(ID).query("waiter == @waiter")
+    every = run.rows(ID, waiter=waiter)
+    good = run.counted(every)
     if good.empty:
         reason, outcome = figures.why_none(run, every, ID)
         return [figures.missing(ID, "single_op.latency_us", {"waiter": waiter}, "us", reason, outcome)]

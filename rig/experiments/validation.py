@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 import numpy as np
 import pandas as pd
 
 from rig import figures, stats
+from rig.claims import no_figure
 from rig.experiments.base import Arm, CountLadder, Experiment, Options, Point, check_counts
 from rig.frames import Run
 from rig.ladder import Ladder, cross_check, slopes
@@ -31,6 +32,18 @@ MARGIN = 0.05
 """A check that costs less than so much of a dispatch is no price worth naming."""
 
 WALL, GPU_CPU = "wall", "gpu_cpu"
+
+
+class Cost(NamedTuple):
+    """What a dispatch costs in one arm, by round; why that is not to be relied on, or nothing; samples behind it."""
+
+    by_round: pd.Series[float]
+    doubt: str
+    samples: int
+
+
+Costs = dict[tuple[str, str], Cost]
+"""By arm and by what it is a cost of."""
 
 
 class ValidationOptions(Options, frozen=True, kw_only=True):
@@ -70,7 +83,7 @@ def compute(run: Run, options: ValidationOptions) -> list[Metric]:
 
 def _of(run: Run, options: ValidationOptions, name: str) -> list[Metric]:
     found: list[Metric] = []
-    costs: dict[tuple[str, str], tuple[pd.Series[float], str, int]] = {}
+    costs: Costs = {}
     for arm in arms(options):
         rows = run.rows(ID, policy=name, arm=arm.name)
         good = run.counted(rows)
@@ -82,7 +95,7 @@ def _of(run: Run, options: ValidationOptions, name: str) -> list[Metric]:
         by_wall, by_span = (Ladder(ID, variant, clock, good) for clock in ("wall", "span"))
         cross_check(by_span, by_wall)
         found += [by_wall.per_dispatch(), *([by_span.per_dispatch()] if by_span.stamped else [])]
-        costs[arm.name, WALL] = (_by_round(run, by_wall.slopes()), by_wall.doubt, len(good))
+        costs[arm.name, WALL] = Cost(_by_round(run, by_wall.slopes()), by_wall.doubt, len(good))
         found += _cpu(run, variant, good, costs, arm)
     for ablation in options.ablations:
         for of in (WALL, GPU_CPU):
@@ -90,13 +103,7 @@ def _of(run: Run, options: ValidationOptions, name: str) -> list[Metric]:
     return found
 
 
-def _cpu(
-    run: Run,
-    variant: figures.Variant,
-    good: pd.DataFrame,
-    costs: dict[tuple[str, str], tuple[pd.Series[float], str, int]],
-    arm: Arm,
-) -> list[Metric]:
+def _cpu(run: Run, variant: figures.Variant, good: pd.DataFrame, costs: Costs, arm: Arm) -> list[Metric]:
     """CPU time of the GPU process a dispatch, all its threads: the checks run there, and in the renderer hardly any."""
     measured = good.dropna(subset=["cpu_us"])
     if measured.empty:
@@ -105,30 +112,23 @@ def _cpu(
     used = pd.Series([sum(us for thread, us in row.items() if thread.startswith("gpu")) for row in measured["cpu_us"]])
     used.index = measured.index
     own = slopes(measured, used, "mean")
-    costs[arm.name, GPU_CPU] = (_by_round(run, own), "", len(measured))
+    costs[arm.name, GPU_CPU] = Cost(_by_round(run, own), "", len(measured))
     return [
         figures.over_launches(ID, "validation.cpu_us", variant, "us", own, len(measured), interval=stats.mean_interval)
     ]
 
 
-def _ratio(
-    ablation: str, name: str, of: str, costs: dict[tuple[str, str], tuple[pd.Series[float], str, int]]
-) -> list[Metric]:
+def _ratio(ablation: str, name: str, of: str, costs: Costs) -> list[Metric]:
     """With everything on over without, round by round; and the smallest effect that its interval could have shown."""
     variant: figures.Variant = {"ablation": ablation, "policy": name, "of": of}
     if (CHECKED, of) not in costs or (ablation, of) not in costs:
         reason = "one of its two sides was not measured"
         return [figures.missing(ID, "validation.ratio", variant, "ratio", reason, MetricOutcome.not_supported)]
-    (on, doubt_on, n_on), (off, doubt_off, n_off) = costs[CHECKED, of], costs[ablation, of]
-    doubt = "; ".join(f"{arm}: {text}" for arm, text in ((CHECKED, doubt_on), (ablation, doubt_off)) if text)
+    on, off = costs[CHECKED, of], costs[ablation, of]
+    doubt = "; ".join(f"{arm}: {cost.doubt}" for arm, cost in ((CHECKED, on), (ablation, off)) if cost.doubt)
+    values = (on.by_round / off.by_round).replace([np.inf, -np.inf], np.nan).dropna()
     ratio = figures.over_launches(
-        ID,
-        "validation.ratio",
-        variant,
-        "ratio",
-        (on / off).replace([np.inf, -np.inf], np.nan).dropna(),
-        n_on + n_off,
-        doubt=doubt,
+        ID, "validation.ratio", variant, "ratio", values, on.samples + off.samples, doubt=doubt
     )
     if ratio.ci_low is None or ratio.ci_high is None or ratio.ci_low <= 0:
         return [ratio]
@@ -172,8 +172,7 @@ def claim_price(ratios: Sequence[Metric]) -> Verdict:
     """
     known = [m for m in ratios if m.value is not None and m.ci_low is not None and m.ci_high is not None]
     if not known:
-        reason = ratios[0].reason if ratios else "this run has no launches without validation"
-        return Verdict(claim="C9", outcome=VerdictOutcome.not_tested, statement=f"no figure: {reason}")
+        return no_figure("C9", ratios[0] if ratios else None, "this run has no launches without validation")
     settled = [m for m in known if m.outcome is MetricOutcome.ok]
     split = [figures.at_level(m, 1 - (1 - m.ci_level) / len(known)) for m in settled]
     outcome = VerdictOutcome.unresolved

@@ -39,11 +39,9 @@ def compute(run: Run, options: WaitOptions) -> list[Metric]:
 
 def _of(run: Run, waiter: str, n: int) -> list[Metric]:
     variant: figures.Variant = {"waiter": waiter, "n": n}
-    good = run.good(ID).query("waiter == @waiter and n == @n")
+    rows = run.rows(ID, waiter=waiter, n=n)
+    good = run.counted(rows)
     if good.empty:
-        rows = run.samples[
-            (run.samples["experiment"] == ID) & (run.samples["waiter"] == waiter) & (run.samples["n"] == n)
-        ]
         reason, outcome = figures.why_none(run, rows, ID)
         return [figures.missing(ID, "wait.latency_us", variant, "us", reason, outcome)]
     # the clock's tick is the least that can be told of a wait that was answered at once

@@ -122,6 +122,18 @@ def _of(metrics: Sequence[Metric], name: str, **variant: object) -> list[Metric]
     return [m for m in metrics if m.metric == name and all(m.variant.get(k) == v for k, v in variant.items())]
 
 
+def _by(
+    metrics: Sequence[Metric], key: str, title: Callable[[str], str], label: Callable[[Metric], str], scale: Scale
+) -> list[charts.Panel]:
+    """A panel for each value that `key` has in the metrics' variants."""
+    groups = ((value, [m for m in metrics if str(m.variant[key]) == value]) for value in _values(metrics, key))
+    return [one for value, group in groups for one in panel(title(value), [(label(m), m) for m in group], scale)]
+
+
+def _policy(name: str) -> str:
+    return words.sentence(words.policy(name))
+
+
 def _values(metrics: Sequence[Metric], key: str) -> list[str]:
     return list(dict.fromkeys(str(m.variant[key]) for m in metrics if key in m.variant))
 
@@ -141,19 +153,8 @@ def of_policy(run: Run, metrics: Sequence[Metric]) -> list[charts.Figure]:  # no
         for one in panel(title, [(str(m.variant["policy"]), m) for m in chosen], scale)
     ]
     shares = _of(metrics, "policy.stage_share")
-    stages = [
-        one
-        for stage in _values(shares, "stage")
-        for one in panel(
-            {
-                "caller": "The caller, encoding",
-                "gpu_process": "The GPU process's main thread",
-                "gpu": "The GPU, busy",
-            }.get(stage, stage),
-            [(str(m.variant["policy"]), m) for m in shares if m.variant["stage"] == stage],
-            Scale("share of the wall's time a dispatch", line=1.0),
-        )
-    ]
+    share = Scale("share of the wall's time a dispatch", line=1.0)
+    stages = _by(shares, "stage", lambda name: _STAGES.get(name, name), lambda m: str(m.variant["policy"]), share)
     return [
         *_figure("What a dispatch costs depends on how it is submitted", "A row a policy.", panels, costs, log=True),
         *_figure(
@@ -168,15 +169,8 @@ def of_policy(run: Run, metrics: Sequence[Metric]) -> list[charts.Figure]:  # no
 def of_modifier(run: Run, metrics: Sequence[Metric]) -> list[charts.Figure]:  # noqa: ARG001
     """What each modifier adds, by the policy that it is added to."""
     costs = _of(metrics, "modifier.cost_us")
-    panels = [
-        one
-        for base in _values(costs, "policy")
-        for one in panel(
-            words.sentence(words.policy(base)),
-            [(str(m.variant["modifier"]), m) for m in costs if m.variant["policy"] == base],
-            Scale("µs that it adds to a dispatch, by wall time", line=0.0),
-        )
-    ]
+    scale = Scale("µs that it adds to a dispatch, by wall time", line=0.0)
+    panels = _by(costs, "policy", _policy, lambda m: str(m.variant["modifier"]), scale)
     note = (
         "Ways to deliver values are set against the same kernel with values written beforehand, the rest against plain."
     )
@@ -187,15 +181,9 @@ def of_dtype(run: Run, metrics: Sequence[Metric]) -> list[charts.Figure]:  # noq
     """Ratios to f32, by policy."""
     ratios = _of(metrics, "dtype.ratio_to_f32")
     band = (1 / (1 + dtype.MARGIN), 1 + dtype.MARGIN)
-    panels = [
-        one
-        for name in _values(ratios, "policy")
-        for one in panel(
-            words.sentence(words.policy(name)) + {"submit_each": ": the host's side"}.get(name, ""),
-            [(_typed(m), m) for m in ratios if m.variant["policy"] == name],
-            Scale("times what f32 costs", log=True, line=1.0, band=band),
-        )
-    ]
+    sides = {"submit_each": ": the host's side"}
+    scale = Scale("times what f32 costs", log=True, line=1.0, band=band)
+    panels = _by(ratios, "policy", lambda name: _policy(name) + sides.get(name, ""), _typed, scale)
     note = (
         f"Band: within {words.level(dtype.MARGIN)} of f32. The planted difference costs 10 % more and has to be seen."
     )
@@ -211,15 +199,9 @@ def _typed(metric: Metric) -> str:
 def of_wait(run: Run, metrics: Sequence[Metric]) -> list[charts.Figure]:  # noqa: ARG001
     """Latency against what is waited for, by waiter."""
     latency = _of(metrics, "wait.latency_us")
-    panels = [
-        one
-        for waiter in _values(latency, "waiter")
-        for one in panel(
-            words.sentence(words.WAITERS.get(waiter, waiter)),
-            [(f"n = {m.variant['n']}", m) for m in latency if m.variant["waiter"] == waiter],
-            Scale("µs from the last submit to the answer", log=True),
-        )
-    ]
+    scale = Scale("µs from the last submit to the answer", log=True)
+    named = {name: words.sentence(meaning) for name, meaning in words.WAITERS.items()}
+    panels = _by(latency, "waiter", lambda name: named.get(name, name), lambda m: f"n = {m.variant['n']}", scale)
     return _figure("How long the wait alone takes", "n: dispatches waited for, in one pass.", panels, latency, log=True)
 
 
@@ -232,7 +214,7 @@ def of_anatomy(run: Run, metrics: Sequence[Metric]) -> list[charts.Figure]:  # n
     for base in _values(layers, "policy"):
         rows = [(f"+ {m.variant['layer']}".replace("_", " "), m) for m in layers if m.variant["policy"] == base]
         rows += [("unexplained", m) for m in _of(metrics, "anatomy.remainder_us", policy=base)]
-        panels += panel(words.sentence(words.policy(base)), rows, Scale("µs that the layer adds", line=0.0))
+        panels += panel(_policy(base), rows, Scale("µs that the layer adds", line=0.0))
     return [
         *_figure("What each call costs its caller", "The caller's own time, not the work it sets off.", by_call, calls),
         *_figure(
@@ -244,23 +226,16 @@ def of_anatomy(run: Run, metrics: Sequence[Metric]) -> list[charts.Figure]:  # n
 def of_validation(run: Run, metrics: Sequence[Metric]) -> list[charts.Figure]:  # noqa: ARG001
     """With a check over without it."""
     ratios = _of(metrics, "validation.ratio")
-    panels = [
-        one
-        for ablation in _values(ratios, "ablation")
-        for one in panel(
-            f"Without it: {ablation}",
-            [
-                (f"{m.variant['of']}, {m.variant['policy']}".replace("_", " "), m)
-                for m in ratios
-                if m.variant["ablation"] == ablation
-            ],
-            Scale("times the cost without the check", log=True, line=1.0),
-        )
-    ]
+    scale = Scale("times the cost without the check", log=True, line=1.0)
+    panels = _by(ratios, "ablation", lambda name: f"Without it: {name}", _measured, scale)
     note = (
         "Launches with and without in turn. At 1 the check costs nothing; the interval tells what could have been seen."
     )
     return _figure("What checking every call costs", note, panels, ratios, log=True)
+
+
+def _measured(metric: Metric) -> str:
+    return f"{metric.variant['of']}, {metric.variant['policy']}".replace("_", " ")
 
 
 CHARTS: dict[str, Callable[[Run, Sequence[Metric]], list[charts.Figure]]] = {
