@@ -37,7 +37,8 @@ from rig import host
 from rig.browsers.find import BrowserMissing, find
 from rig.browsers.flags import AdapterAsked, flags
 from rig.executors.base import ExecutorFault
-from rig.executors.chromium import CALL_LIMIT_S, ChromiumExecutor, ChromiumSession
+from rig.executors.chromium import ChromiumExecutor, ChromiumSession
+from rig.executors.wire import CALL_LIMIT_S
 from rig.policies import policy
 from rig.programs.fill import contents
 from rig.programs.micro import increment_chain

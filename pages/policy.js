@@ -15,6 +15,7 @@
  * @property {"span" | "passes"} [stamps]
  * @property {keyof typeof DEPTHS} [depth]
  * @property {boolean} [staged]
+ * @property {"device" | "stub"} [target]
  */
 
 /**

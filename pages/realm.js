@@ -6,6 +6,7 @@ import { Fault, Watch } from "./faults.js";
 import { issue, issueStaged } from "./policy.js";
 import { LoadedProgram } from "./program.js";
 import { NO_STAMPS, spanClock } from "./span.js";
+import { stub } from "./stub.js";
 import { assembled, issuer } from "./wasm.js";
 
 /** A burst comes after so long a rest. */
@@ -91,10 +92,13 @@ async function time({ program: name, policy, n, limit_ms }) {
   const program = loaded(name);
   const compiled = program.batch(policy, n);
   const { batch, passes, make } = compiled;
-  const clock = passes ?? span;
+  const stubbed = policy.target === "stub";
+  const target = stubbed ? stub : device;
+  const clock = stubbed ? NO_STAMPS : passes ?? span;
   const map = policy.waiter === "map";
   const tail = map ? (/** @type {GPUCommandEncoder} */ encoder) => program.encodeProbe(encoder) : null;
-  const wait = map ? () => program.probe.mapAsync(GPUMapMode.READ) : () => device.queue.onSubmittedWorkDone();
+  const wait = stubbed ? async () => {}
+    : map ? () => program.probe.mapAsync(GPUMapMode.READ) : () => device.queue.onSubmittedWorkDone();
   const late = () => new Fault("timeout", `GPU still busy after ${limit_ms / 1000} s, device not lost`);
   if (policy.caller === "wasm") compiled.wasm ??= issuer(await (loop ??= assembled()), device, batch, clock.stamps, tail);
   const { wasm } = compiled;
@@ -103,11 +107,11 @@ async function time({ program: name, policy, n, limit_ms }) {
     await batch.deliver?.ready();
     const t0 = now_us();
     const staged = policy.staged ? issueStaged(device, batch, make, now_us) : null;
-    const issued = staged ? staged.issued : wasm ? wasm() : issue(device, batch, clock.stamps, tail);
+    const issued = staged ? staged.issued : wasm ? wasm() : issue(target, batch, clock.stamps, tail);
     const t1 = now_us();
     await within(wait(), limit_ms, late);
     const t2 = now_us();
-    program.issued += issued.dispatches;
+    if (!stubbed) program.issued += issued.dispatches;
     if (map) program.probe.unmap();
     return { issued, wall_us: t2 - t0, encode_us: t1 - t0, calls_us: staged?.calls_us ?? null };
   };

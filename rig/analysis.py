@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rig import claims, config, figures
+import msgspec
+
+from rig import beside, claims, config, figures
 from rig.claims import CLAIMS
 from rig.config import Profile
 from rig.experiments import REGISTRY
@@ -23,13 +25,35 @@ def summarise(run: Run) -> Summary:
     metrics: list[Metric] = []
     verdicts: dict[str, Verdict] = {}
     for name in profile.experiments:
-        found = REGISTRY[name].figures(run, config.options(profile, name))
+        found = REGISTRY[name].figures(run.main, config.options(profile, name))
         metrics += found
-        at_look = [figures.at_look(metric, profile.launches.looks) for metric in found]
-        verdicts |= {verdict.claim: verdict for verdict in REGISTRY[name].verdicts(at_look)}
+        verdicts |= {verdict.claim: verdict for verdict in REGISTRY[name].verdicts(_at_look(found, profile))}
+    for executor in run.also:
+        metrics += _of(run.of(executor), executor, profile)
+    shares = beside.compute(run, metrics)
+    metrics += shares
+    verdicts["C11"] = beside.verdict(_at_look(shares, profile))
     rest = {claim: claims.not_tested(claim, "no experiment of this run tests it") for claim in CLAIMS}
     ordered = [(rest | verdicts)[claim] for claim in CLAIMS]
     return Summary(schema=SCHEMA, metrics=tuple(metrics), verdicts=tuple(ordered))
+
+
+def _of(run: Run, executor: str, profile: Profile) -> list[Metric]:
+    """Figures of an executor beside the main one, which their variant names; none of what is not for it."""
+    found: list[Metric] = []
+    for name in profile.experiments:
+        options = config.options(profile, name)
+        if REGISTRY[name].everywhere(options):
+            found += REGISTRY[name].figures(run, options)
+    return [
+        msgspec.structs.replace(metric, variant={**metric.variant, "executor": executor})
+        for metric in found
+        if metric.reason != figures.NO_CELL
+    ]
+
+
+def _at_look(metrics: Iterable[Metric], profile: Profile) -> list[Metric]:
+    return [figures.at_look(metric, profile.launches.looks) for metric in metrics]
 
 
 def missing(summary: Summary) -> list[Metric]:

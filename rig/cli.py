@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,9 @@ from rig.browsers import flags as browser_flags
 from rig.browsers.flags import AdapterAsked
 from rig.compare import MARGIN, ComparisonVerdict, NothingToCompare, Unlike, told
 from rig.compare import compare as compare_runs
+from rig.executors import native
 from rig.executors.chromium import ChromiumExecutor
+from rig.executors.native import NativeExecutor
 from rig.experiments import REGISTRY
 from rig.export import export as export_run
 from rig.measure import Exit, measure, render, resume
@@ -66,6 +68,9 @@ def run(
     sets: Annotated[
         list[str] | None, typer.Option("--set", help="Override, e.g. sequential.blocks=5.", metavar="K=V")
     ] = None,
+    also: Annotated[
+        str, typer.Option(help="Executors that take turns with the browser: wgpu, dawn, cuda.", metavar="NAME,...")
+    ] = "",
     browser: Browser = "",
     adapter: Adapter = AdapterAsked.any,
     require_hardware: Hardware = False,
@@ -91,18 +96,20 @@ def run(
         raise _fail(Exit.usage, f"--flag {wrong}: a browser's flag begins with --")
     flags, demanded = tuple(flag or ()), precision is not None
     if resume_ is not None:
-        if experiments or sets or program or out_ or replace:
+        if experiments or sets or program or out_ or replace or also:
             raise _fail(Exit.usage, "--resume goes on with the run's own plan, in its own place")
         try:
             begun_with = AdapterAsked(store.read_manifest(resume_).plan.adapter_asked)
         except store.StoreError as error:
             raise _fail(Exit.usage, str(error)) from None
         executor = _chromium(browser, begun_with, flags)
-        work = partial(resume, resume_, executor, demand_precision=demanded, progress=_progress)
+        beside = _beside(frames.read(resume_).also, begun_with, executor)
+        work = partial(resume, resume_, executor, beside=beside, demand_precision=demanded, progress=_progress)
         _carry_out(work, executor, resume_)
         return
     try:
         overrides = [*(sets or []), *([f"precision={precision}"] if precision is not None else [])]
+        overrides += [f"also={[name.strip() for name in also.split(',')]}"] if also else []
         if program is not None and experiments:
             raise config.ProfileError("--program is an experiment of its own: no other can be named beside it")
         chosen = config.load(profile, ["program"] if program else experiments or (), overrides, program)
@@ -111,8 +118,18 @@ def run(
     except (config.ProfileError, store.StoreError) as error:
         raise _fail(Exit.usage, str(error)) from None
     executor = _chromium(browser, asked, flags)
-    words = ("rig", *sys.argv[1:])
-    work = partial(measure, chosen, executor, place, words, asked=asked, demand_precision=demanded, progress=_progress)
+    words, beside = ("rig", *sys.argv[1:]), _beside(chosen.also, asked, executor)
+    work = partial(
+        measure,
+        chosen,
+        executor,
+        place,
+        words,
+        beside=beside,
+        asked=asked,
+        demand_precision=demanded,
+        progress=_progress,
+    )
     _carry_out(work, executor, place)
 
 
@@ -272,6 +289,17 @@ def _chromium(browser: str, asked: AdapterAsked, extra: tuple[str, ...]) -> Chro
     try:
         return ChromiumExecutor(find.find(browser), browser_flags.flags(asked, extra))
     except find.BrowserMissing as error:
+        raise _fail(Exit.no_result, str(error)) from None
+
+
+def _beside(names: Sequence[str], asked: AdapterAsked, main: ChromiumExecutor) -> list[NativeExecutor]:
+    """The executors beside the browser, as far as they are known and installed."""
+    try:
+        unknown = next((name for name in names if name not in native.EXECUTORS), None)
+        if unknown is not None:
+            raise _fail(Exit.usage, f"--also {unknown}: there are {', '.join(native.EXECUTORS)}")
+        return [native.executor(name, asked, main.browser.path) for name in names]
+    except native.NativeMissing as error:
         raise _fail(Exit.no_result, str(error)) from None
 
 

@@ -33,7 +33,7 @@ class Launches(Record, frozen=True):
 class Profile(Record, frozen=True):
     """`precision`: relative half-interval aimed at; without it the budget decides. `options`: by experiment id.
 
-    `gates`: what is done where a launch is disturbed.
+    `gates`: what is done where a launch is disturbed. `also`: executors whose launches take turns with the browser's.
     """
 
     name: Name
@@ -43,6 +43,7 @@ class Profile(Record, frozen=True):
     experiments: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)]
     precision: Annotated[float, msgspec.Meta(gt=0, lt=1)] | None = None
     gates: Effects = Effects()
+    also: tuple[Name, ...] = ()
     options: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
@@ -92,6 +93,8 @@ def resolve(data: dict[str, Any], where: str) -> Profile:
         raise ProfileError(
             f"profile {where}: {', '.join(profile.experiments)} has no blocks of its own: name another too"
         )
+    if len(set(profile.also)) != len(profile.also):
+        raise ProfileError(f"profile {where}: also: {list(profile.also)} names one twice")
     options = {
         name: _convert(given.get(name, {}), REGISTRY[name].options, f"profile {where}: {name}")
         for name in dict.fromkeys(profile.experiments)

@@ -14,6 +14,8 @@ from rig.records import Metric, MetricOutcome, Outcome
 
 PLAIN_LEVEL = 0.95
 
+NO_CELL = "the profile has no such cell"
+
 Variant = Mapping[str, str | int | float]
 Estimator = Callable[[stats.Floats, float], stats.Interval]
 
@@ -132,7 +134,7 @@ def no_slope(run: Run, rows: pd.DataFrame, experiment: str) -> tuple[str, Metric
 def why_none(run: Run, rows: pd.DataFrame, experiment: str) -> tuple[str, MetricOutcome]:
     """Why no sample among `rows` (all samples of one cell or more, void ones included) counts."""
     if rows.empty and not run.samples.empty:
-        return "the profile has no such cell", MetricOutcome.not_supported
+        return NO_CELL, MetricOutcome.not_supported
     void = rows[rows["void"] != ""]
     if void.empty:
         broken = [f"{launch.outcome}: {launch.detail}" for launch in run.launches if launch.outcome is not Outcome.ok]

@@ -24,8 +24,8 @@ TICKS_PER_SAMPLE = 10
 
 @dataclass(frozen=True)
 class Run:
-    """One run. `samples`: a row a sample, the columns of the contract and `program`, `policy`, `waiter`, `arm`,
-    `round`, `void`.
+    """One run. `samples`: a row a sample, the columns of the contract and `program`, `policy`, `waiter`, `executor`,
+    `arm`, `round`, `void`.
 
     `void` is empty where the sample counts, else why it does not: its own outcome, a check that failed, a launch that
     broke, a clock too coarse for it.
@@ -35,6 +35,27 @@ class Run:
     cells: Mapping[str, Cell]
     launches: tuple[Launch, ...]
     samples: pd.DataFrame
+
+    @property
+    def also(self) -> tuple[str, ...]:
+        """Executors whose launches took turns with the main one's."""
+        return tuple(str(name) for name in self.manifest.plan.profile.get("also") or ())
+
+    @property
+    def main(self) -> Run:
+        """The run without them: launches of the main executor alone."""
+        return self._only([launch for launch in self.launches if launch.executor not in self.also])
+
+    def of(self, executor: str) -> Run:
+        """Launches of one executor alone."""
+        return self._only([launch for launch in self.launches if launch.executor == executor])
+
+    def _only(self, launches: Sequence[Launch]) -> Run:
+        if len(launches) == len(self.launches):
+            return self
+        numbers = {launch.launch for launch in launches}
+        samples = self.samples[self.samples["launch"].isin(numbers)]
+        return Run(self.manifest, self.cells, tuple(launches), samples)
 
     def rows(self, experiment: str, **values: object) -> pd.DataFrame:
         """All samples of `experiment` whose columns have these values, those that don't count included."""
@@ -87,6 +108,7 @@ def assemble(
     frame["waiter"] = [str(cell.policy.waiter) for cell in of]
     by_number = {launch.launch: launch for launch in launches}
     made_in = [by_number.get(number) for number in frame["launch"]]
+    frame["executor"] = [cell.executor for cell in of]
     frame["arm"] = [launch.arm if launch else "" for launch in made_in]
     frame["round"] = [launch.round if launch else -1 for launch in made_in]
     frame["void"] = _void(frame, launches)

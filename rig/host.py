@@ -84,6 +84,16 @@ def in_container() -> bool:
     )
 
 
+def has_nvidia(dev: Path = DEV) -> bool:
+    """Whether an NVIDIA GPU is there for this process."""
+    return (dev / "nvidiactl").exists() and any(dev.glob("nvidia[0-9]*"))
+
+
+def has_gpu(dev: Path = DEV) -> bool:
+    """Whether any GPU is there: of NVIDIA's driver, or with a render node."""
+    return has_nvidia(dev) or any((dev / "dri").glob("renderD*"))
+
+
 def user_namespaces(proc: Path = PROC) -> bool:
     """Whether an unprivileged process may make user namespaces, as far as the kernel's switches tell."""
     switches = {

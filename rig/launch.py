@@ -19,13 +19,15 @@ import numpy as np
 from rig import plan
 from rig.executors.base import ExecutorFault, Session, Timing
 from rig.plan import Block
-from rig.policies import conflict, runs, structure
+from rig.policies import reaches, runs, structure
 from rig.programs import limits, reference
 from rig.programs.fill import Array
 from rig.records import Cell, Check, Outcome, Policy, Program, Sample, decode, encode
 
 CellsByExperiment = Mapping[str, Sequence[Cell]]
 Result = Timing | ExecutorFault
+Outputs = dict[tuple[str | int, ...], Mapping[str, Array]]
+"""What programs without a reference made, by program and the dispatches of each run."""
 
 
 class LaunchOver(Exception):
@@ -38,10 +40,18 @@ class LaunchOver(Exception):
 
 
 class Visit:
-    """What one launch does with its session. `checks` and `done` (blocks by experiment) are there however it ends."""
+    """What one launch does with its session. `checks` and `done` (blocks by experiment) are there however it ends.
+
+    `seen`: what earlier launches, of any executor, saw programs without a reference make; this one adds to it.
+    """
 
     def __init__(
-        self, number: int, session: Session, cells: CellsByExperiment, store: Callable[[Sample], None]
+        self,
+        number: int,
+        session: Session,
+        cells: CellsByExperiment,
+        store: Callable[[Sample], None],
+        seen: Outputs | None = None,
     ) -> None:
         self.number = number
         self.session = session
@@ -50,7 +60,7 @@ class Visit:
         self.checks: list[Check] = []
         self.done: Counter[str] = Counter()
         self._unusable: set[str] = set()
-        self._seen: dict[tuple[str | int, ...], Mapping[str, Array]] = {}
+        self._seen: Outputs = {} if seen is None else seen
         self._ran: dict[str, list[int]] = {}  # by program, the dispatches of each run since the last reset
 
     def prove(self, validates: bool) -> None:
@@ -177,7 +187,7 @@ class Visit:
     def _timed(self, cell: Cell) -> Result:
         result = timed(self.session, cell)
         if not isinstance(result, ExecutorFault):
-            self._ran[cell.program.name] += runs(cell.policy) * [structure(cell.policy, cell.n)["dispatches"]]
+            self._ran[cell.program.name] += runs(cell.policy) * [reaches(cell.policy, cell.n)]
         return result
 
     # --- small parts ---
@@ -228,7 +238,7 @@ def ending(cell: Cell | None) -> Iterator[None]:
 
 def timed(session: Session, cell: Cell) -> Result:
     """One execution of a cell, or its fault. What was counted while issuing must be what the policy says."""
-    impossible = conflict(cell.program, cell.policy, cell.n)
+    impossible = session.conflict(cell.program, cell.policy, cell.n)
     if impossible:
         return ExecutorFault(Outcome.not_supported, impossible)
     try:

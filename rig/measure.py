@@ -35,6 +35,7 @@ def measure(
     out: Path,
     command: Sequence[str],
     *,
+    beside: Sequence[Executor] = (),
     asked: AdapterAsked = AdapterAsked.any,
     demand_precision: bool = False,
     progress: Callable[[str], None] = lambda _: None,
@@ -56,11 +57,16 @@ def measure(
             finished=False,
             why="still running",
         )
-        return _carry_out(writer, manifest, profile, executor, (), demand_precision, progress)
+        return _carry_out(writer, manifest, profile, (executor, *beside), (), demand_precision, progress)
 
 
 def resume(
-    out: Path, executor: Executor, *, demand_precision: bool = False, progress: Callable[[str], None] = lambda _: None
+    out: Path,
+    executor: Executor,
+    *,
+    beside: Sequence[Executor] = (),
+    demand_precision: bool = False,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> tuple[Exit, str]:
     """Goes on with the run at `out` to the end of its own plan; returns as `measure` does.
 
@@ -77,14 +83,14 @@ def resume(
     profile = config.resolve(manifest.plan.profile, str(out / store.MANIFEST))
     with store.Writer(out, again=True) as writer:
         again = msgspec.structs.replace(manifest, resumed=(*manifest.resumed, now()), why="still running")
-        return _carry_out(writer, again, profile, executor, launches, demand_precision, progress)
+        return _carry_out(writer, again, profile, (executor, *beside), launches, demand_precision, progress)
 
 
 def _carry_out(
     writer: store.Writer,
     manifest: Manifest,
     profile: Profile,
-    executor: Executor,
+    executors: Sequence[Executor],
     earlier: Sequence[Launch],
     demand_precision: bool,
     progress: Callable[[str], None],
@@ -95,16 +101,18 @@ def _carry_out(
     numbers = [*(sample.launch for sample in samples), *(launch.launch for launch in earlier)]
     runner = Runner(
         profile,
-        executor,
+        executors[0],
         writer,
+        beside=executors[1:],
         satisfied=lambda: not analysis.imprecise(analysis.summarise(frames.read(out)), profile.precision or 1.0),
-        accept=lambda adapter: _accept(adapter, asked, earlier),
+        accept=lambda name, adapter: _accept(adapter, asked, [one for one in earlier if one.executor == name]),
         progress=progress,
         earlier=earlier,
         number=1 + max(numbers, default=-1),
     )
     if (earlier or samples) and set(runner.keys()) != set(store.read_cells(out)):
-        raise store.StoreError(f"{out} has other cells: another build or other flags made it, not {executor.build_id}")
+        builds = ", ".join(one.build_id for one in executors)
+        raise store.StoreError(f"{out} has other cells: another build or other flags made it, not {builds}")
     writer.manifest(manifest)
     code, finished, why = Exit.no_result, False, "interrupted"
     try:
@@ -149,6 +157,7 @@ def judge(summary: Summary, precision: float | None) -> tuple[Exit, str] | None:
 
 
 def _accept(adapter: Adapter, asked: AdapterAsked, earlier: Sequence[Launch]) -> None:
+    """AdapterRefused where it is not what was asked for, or not what `earlier` launches of its executor had."""
     if asked is AdapterAsked.hardware and adapter.is_fallback:
         raise AdapterRefused(f"asked for hardware, got the software adapter {adapter.label}; 'rig doctor' says more")
     if asked is AdapterAsked.software and not adapter.is_fallback:

@@ -9,6 +9,7 @@ import numpy as np
 
 from rig import config
 from rig.config import Profile
+from rig.executors.base import Executor
 from rig.experiments import REGISTRY
 from rig.experiments.base import MAIN, Arm
 from rig.records import Cell
@@ -35,9 +36,10 @@ class Block:
 
 
 def arms(profile: Profile) -> list[Arm]:
-    """The different kinds of launch that the profile's experiments want, the main one first."""
+    """The different kinds of launch that the profile wants, the main one first."""
     wanted = [a for name in profile.experiments if not REGISTRY[name].in_every_block for a in _arms(profile, name)]
-    return sorted(dict.fromkeys(wanted), key=lambda arm: arm != MAIN)
+    beside = [Arm(executor=name) for name in profile.also]
+    return [*sorted(dict.fromkeys(wanted), key=lambda arm: arm != MAIN), *beside]
 
 
 def round_order(profile: Profile, number: int) -> list[Arm]:
@@ -46,16 +48,25 @@ def round_order(profile: Profile, number: int) -> list[Arm]:
     return [every[i] for i in np.random.default_rng([profile.seed, number, 1]).permutation(len(every))]
 
 
-def cells(profile: Profile, arm: Arm, executor: str, build: str, flags: tuple[str, ...]) -> dict[str, tuple[Cell, ...]]:
-    """Cells of an arm's launches by experiment, in the experiment's own order."""
-    return {
-        name: tuple(
-            Cell(program=p.program, policy=p.policy, n=p.n, executor=executor, build=build, flags=(*flags, *arm.flags))
-            for p in REGISTRY[name].cells(config.options(profile, name))
-        )
-        for name in profile.experiments
-        if REGISTRY[name].in_every_block or arm in _arms(profile, name)
-    }
+def cells(profile: Profile, arm: Arm, executor: Executor) -> dict[str, tuple[Cell, ...]]:
+    """Cells of an arm's launches by experiment, in the experiment's own order: those that its executor takes."""
+    made = {name: _cells(profile, name, arm, executor) for name in profile.experiments if _is_in(profile, name, arm)}
+    return {name: cells for name, cells in made.items() if cells}
+
+
+def _is_in(profile: Profile, experiment: str, arm: Arm) -> bool:
+    if arm.executor:
+        return REGISTRY[experiment].everywhere(config.options(profile, experiment))
+    return REGISTRY[experiment].in_every_block or arm in _arms(profile, experiment)
+
+
+def _cells(profile: Profile, experiment: str, arm: Arm, executor: Executor) -> tuple[Cell, ...]:
+    flags = (*executor.flags, *arm.flags)
+    return tuple(
+        Cell(program=p.program, policy=p.policy, n=p.n, executor=executor.name, build=executor.build_id, flags=flags)
+        for p in REGISTRY[experiment].cells(config.options(profile, experiment))
+        if executor.takes(p.program, p.policy)
+    )
 
 
 def blocks(profile: Profile, cells: Mapping[str, Sequence[Cell]], launch: int) -> list[Block]:
@@ -85,7 +96,9 @@ def _arms(profile: Profile, experiment: str) -> Sequence[Arm]:
 
 def launch_share(profile: Profile, arm: Arm) -> float:
     """Fraction of a round's time for a launch of `arm`."""
-    return arm.share if arm != MAIN else 1 - sum(other.share for other in arms(profile))
+    if arm != MAIN and not arm.executor:
+        return arm.share
+    return (1 - sum(other.share for other in arms(profile))) / (1 + len(profile.also))
 
 
 def share_s(profile: Profile, spent_s: float, launches: int) -> float:

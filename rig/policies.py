@@ -16,6 +16,7 @@ from rig.records import (
     Policy,
     Program,
     Stamps,
+    Target,
     Uniforms,
     Waiter,
     Workgroups,
@@ -38,8 +39,11 @@ MODIFIERS: dict[str, dict[str, Any]] = {
     "wasm": {"caller": Caller.wasm},
     "busy": {"stamps": Stamps.passes},
     "staged": {"staged": True},
+    "stub": {"target": Target.stub},
 }
 """What may be added to a policy's name with a +, and what it changes."""
+
+REPLAYED = "replayed"
 
 PRESETS = {
     "torch_webgpu": "submit_each+created+write_slots",
@@ -53,11 +57,14 @@ MOST_STAMPS = 4096
 
 
 def policy(name: str, waiter: Waiter = Waiter.work_done) -> Policy:
-    """The policy `name`: submit_each, command_buffers, pass_each, one_pass, every_K or every_K_pass_P; or a preset.
+    """The policy `name`: submit_each, command_buffers, pass_each, one_pass, every_K or every_K_pass_P; replayed; or a
+    preset.
 
     every_16 submits after each 16 dispatches, in one pass; every_16_pass_4 with a pass around each 4 of them. Modifiers
     follow with a +: one_pass+created. ValueError on any other name.
     """
+    if name == REPLAYED:
+        return msgspec.structs.replace(make(name, None, None, None, waiter), replayed=True)
     groups, *modifiers = PRESETS.get(name, name).split("+")
     made = make(name, *_sizes(groups), waiter)
     for modifier in modifiers:
@@ -112,18 +119,22 @@ def runs(policy: Policy) -> int:
     return 2 if policy.lead is Lead.sustained else 1
 
 
+def reaches(policy: Policy, n: int) -> int:
+    """How many of n dispatches reach the device: what its outputs must tell."""
+    return 0 if policy.target is Target.stub else structure(policy, n)["dispatches"]
+
+
 def conflict(program: Program, policy: Policy, n: int) -> str:
     """Why `policy` can't run the first n dispatches of `program` without changing their result; empty where it can."""
-    parameters = {kernel.parameters for kernel in program.kernels}
-    if policy.uniforms is Uniforms.immediates and parameters != {Parameters.immediate}:
-        return "immediates reach only kernels that read immediate data"
-    if policy.uniforms is not Uniforms.immediates and Parameters.immediate in parameters:
-        return "a kernel that reads immediate data gets it by no other way"
-    if policy.uniforms not in (Uniforms.none, Uniforms.immediates) and parameters != {Parameters.uniform}:
-        return "uniforms reach only kernels that read a uniform buffer"
-    if policy.uniforms is Uniforms.write_buffer and policy.dispatches_per_submit != 1:
-        return "one buffer is written before each dispatch: in a shared submit all of them would see the last value"
-    if policy.caller is Caller.wasm and not _plain(policy):
+    if why := _undelivered({kernel.parameters for kernel in program.kernels}, policy):
+        return why
+    if policy.replayed:
+        return "WebGPU can't record compute work and replay it"
+    if policy.target is Target.stub and _bare(policy) != msgspec.structs.replace(policy, target=Target.device):
+        return "a stub is issued to by plain policies only"
+    if policy.caller is Caller.wasm and _bare(policy) != msgspec.structs.replace(
+        policy, caller=Caller.js, waiter=Waiter.work_done
+    ):
         return "the WebAssembly caller issues plain policies only"
     if policy.staged and (policy.dispatches_per_submit != 1 or policy.uniforms is not Uniforms.none):
         return "stages are those of one submit for each dispatch, without uniforms"
@@ -135,11 +146,23 @@ def conflict(program: Program, policy: Policy, n: int) -> str:
     return ""
 
 
-def _plain(policy: Policy) -> bool:
-    groups = make(
+def _undelivered(parameters: set[Parameters], policy: Policy) -> str:
+    if policy.uniforms is Uniforms.immediates and parameters != {Parameters.immediate}:
+        return "immediates reach only kernels that read immediate data"
+    if policy.uniforms is not Uniforms.immediates and Parameters.immediate in parameters:
+        return "a kernel that reads immediate data gets it by no other way"
+    if policy.uniforms not in (Uniforms.none, Uniforms.immediates) and parameters != {Parameters.uniform}:
+        return "uniforms reach only kernels that read a uniform buffer"
+    if policy.uniforms is Uniforms.write_buffer and policy.dispatches_per_submit != 1:
+        return "one buffer is written before each dispatch: in a shared submit all of them would see the last value"
+    return ""
+
+
+def _bare(policy: Policy) -> Policy:
+    """The policy without any modifier."""
+    return make(
         policy.name, policy.dispatches_per_pass, policy.dispatches_per_command_buffer, policy.dispatches_per_submit
     )
-    return msgspec.structs.replace(policy, caller=Caller.js, waiter=Waiter.work_done) == groups
 
 
 def _parts(n: int, size: int | None) -> list[int]:

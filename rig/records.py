@@ -102,6 +102,13 @@ class Lead(StrEnum):
     sustained = "sustained"
 
 
+class Target(StrEnum):
+    """What the calls reach: the device, or objects that do nothing, so that only the caller's own language costs."""
+
+    device = "device"
+    stub = "stub"
+
+
 class Stamps(StrEnum):
     """Which timestamps are taken: two around all passes (`span_us`), or two around each pass (`busy_us` too)."""
 
@@ -242,7 +249,8 @@ class Policy(Record, frozen=True, omit_defaults=True):
     """How dispatches reach the GPU: the sizes of three nested groups, in dispatches; None means all of them.
 
     The rest are modifiers, each at its default the plainest way there is. `staged`: the calls of all dispatches are
-    made stage by stage (all encoders, all passes, ...), each stage timed.
+    made stage by stage (all encoders, all passes, ...), each stage timed. `replayed`: the dispatches were recorded once
+    before, and one call submits them all again, as a CUDA graph does.
     """
 
     name: Name
@@ -258,6 +266,8 @@ class Policy(Record, frozen=True, omit_defaults=True):
     stamps: Stamps = Stamps.span
     depth: Depth = Depth.dispatch
     staged: bool = False
+    target: Target = Target.device
+    replayed: bool = False
 
 
 # --- cells and samples -------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from rig import gates, host, plan
 from rig.config import Profile
 from rig.executors.base import Executor, ExecutorFault, Session
 from rig.experiments.base import MAIN, Arm
-from rig.launch import LaunchOver, Visit
+from rig.launch import LaunchOver, Outputs, Visit
 from rig.programs import limits
 from rig.records import Adapter, Cell, HostState, Launch, Outcome
 from rig.store import Writer
@@ -36,25 +36,29 @@ class AdapterRefused(Exception):
 class Runner:
     """`accept` may raise AdapterRefused; `satisfied` tells whether the figures are precise enough.
 
-    `earlier`: launches that the run already has, where it is taken up again; `number`: of the first launch to come.
+    `beside`: executors whose launches take turns with the main one's. `earlier`: launches that the run already has,
+    where it is taken up again; `number`: of the first launch to come.
     """
 
     profile: Profile
     executor: Executor
     writer: Writer
     satisfied: Callable[[], bool] = lambda: False
-    accept: Callable[[Adapter], None] = lambda _: None
+    accept: Callable[[str, Adapter], None] = lambda *_: None
     progress: Callable[[str], None] = lambda _: None
+    beside: Sequence[Executor] = ()
     earlier: Sequence[Launch] = ()
     number: int = 0
     strikes: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        source = (self.executor.name, self.executor.build_id, self.executor.flags)
-        self.cells = {arm: plan.cells(self.profile, arm, *source) for arm in plan.arms(self.profile)}
-        self.good = Counter(launch.arm for launch in self.earlier if launch.outcome is Outcome.ok)
-        self.failed: Counter[str] = Counter()
+        self.cells = {arm: plan.cells(self.profile, arm, self._executor(arm)) for arm in plan.arms(self.profile)}
+        named = {(self._executor(arm).name, arm.name): arm for arm in self.cells}
+        good = (launch for launch in self.earlier if launch.outcome is Outcome.ok)
+        self.good = Counter(named[launch.executor, launch.arm] for launch in good)
+        self.failed: Counter[Arm] = Counter()
         self.first = self.number
+        self._outputs: Outputs = {}
 
     def keys(self) -> dict[str, Cell]:
         """Every cell of the plan by its key."""
@@ -71,16 +75,19 @@ class Runner:
             began = time.monotonic()
             share_s = plan.share_s(self.profile, began - start, self._rounds())
             for arm in plan.round_order(self.profile, number):
-                if self.failed[arm.name] <= STRIKES:
+                if self.failed[arm] <= STRIKES:
                     deadline = time.monotonic() + share_s * plan.launch_share(self.profile, arm)
                     self._count(arm, self._launch(arm, number, deadline))
             number += 1
             longest_s = max(longest_s, time.monotonic() - began)
         return why
 
+    def _executor(self, arm: Arm) -> Executor:
+        return next((one for one in self.beside if one.name == arm.executor), self.executor)
+
     def _rounds(self) -> int:
         """Good launches that every arm has that can be launched."""
-        return min(self.good[arm.name] for arm in self.cells if self.failed[arm.name] <= STRIKES)
+        return min(self.good[arm] for arm in self.cells if self.failed[arm] <= STRIKES)
 
     def _done(self, spent_s: float, longest_s: float) -> str:
         rounds = self._rounds()
@@ -90,20 +97,20 @@ class Runner:
     def _count(self, arm: Arm, launch: Launch) -> None:
         self.progress(_told(launch))
         if launch.outcome is Outcome.ok:
-            self.good[arm.name] += 1
-            self.failed[arm.name] = 0
+            self.good[arm] += 1
+            self.failed[arm] = 0
             return
-        self.failed[arm.name] += 1
+        self.failed[arm] += 1
         hopeless = launch.adapter is None and launch.outcome is Outcome.not_supported
         if hopeless:
-            self.failed[arm.name] = STRIKES + 1
-        if self.failed[arm.name] > STRIKES and (arm == MAIN or MAIN not in self.cells):
-            # of an arm with flags of its own the run goes on without it
-            times = "" if hopeless else f" ({self.failed[arm.name]} in a row)"
+            self.failed[arm] = STRIKES + 1
+        if self.failed[arm] > STRIKES and (arm == MAIN or MAIN not in self.cells):
+            # the run goes on without an arm with flags, or an executor, of its own
+            times = "" if hopeless else f" ({self.failed[arm]} in a row)"
             raise NoResult(f"{launch.outcome}{times}: {launch.detail}")
 
     def _launch(self, arm: Arm, round_: int, deadline: float) -> Launch:
-        number, cells = self.number, self.cells[arm]
+        number, cells, executor = self.number, self.cells[arm], self._executor(arm)
         self.number += 1
         before, began = self._quiet(first=number == self.first), now()
         visit: Visit | None = None
@@ -112,11 +119,11 @@ class Runner:
         refused: AdapterRefused | None = None
         programs = {cell.program.name: cell.program for members in cells.values() for cell in members}
         try:
-            session = self.executor.launch(limits.needed(programs.values()), arm.flags)
-            self.accept(session.adapter)
+            session = executor.launch(limits.needed(programs.values()), arm.flags)
+            self.accept(executor.name, session.adapter)
             if why := gates.refusal(gates.closed_on_page(session.clock, self.profile.gates)):
                 raise ExecutorFault(Outcome.not_supported, why)
-            visit = Visit(number, session, cells, self.writer.sample)
+            visit = Visit(number, session, cells, self.writer.sample, self._outputs)
             visit.prove(arm.validates)
             visit.open(skip=self._struck_out)
             visit.run(plan.blocks(self.profile, cells, number), deadline)
@@ -135,7 +142,7 @@ class Runner:
                 session.close()
         launch = Launch(
             launch=number,
-            executor=self.executor.name,
+            executor=executor.name,
             arm=arm.name,
             round=round_,
             build=session.build if session else None,
@@ -180,10 +187,10 @@ def _seconds(launch: Launch) -> float:
 
 def _told(launch: Launch) -> str:
     if launch.outcome is not Outcome.ok:
-        return f"launch {launch.launch}{_arm(launch)}: {launch.outcome}, {launch.detail.splitlines()[0]}"
+        return f"launch {launch.launch}{_which(launch)}: {launch.outcome}, {launch.detail.splitlines()[0]}"
     adapter = launch.adapter.label if launch.adapter else ""
-    return f"launch {launch.launch}{_arm(launch)}: {launch.blocks} blocks on {adapter}"
+    return f"launch {launch.launch}{_which(launch)}: {launch.blocks} blocks on {adapter}"
 
 
-def _arm(launch: Launch) -> str:
-    return f", {launch.arm}" if launch.arm else ""
+def _which(launch: Launch) -> str:
+    return f", {launch.executor}" + (f", {launch.arm}" if launch.arm else "")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rig.executors.base import ExecutorFault, Timing
-from rig.policies import runs, structure
+from rig.policies import conflict, reaches, runs, structure
 from rig.programs import reference
 from rig.programs.fill import Array
 from rig.records import Adapter, Build, Clock, Outcome, Policy, Program, Stamps
@@ -83,11 +83,15 @@ class ScriptedExecutor:
     wrong_after: int = 10**9
     cpu_us: Callable[[int], dict[str, float]] | None = None
     toggle_ignored: bool = False
+    replays: bool = True
     name: str = "scripted"
     build_id: str = "scripted 1.2.3.4"
     flags: tuple[str, ...] = ("--scripted",)
     launches: int = 0
     open_sessions: int = 0
+
+    def takes(self, program: Program, policy: Policy) -> bool:  # noqa: ARG002
+        return not policy.replayed or self.replays
 
     def launch(self, limits: dict[str, int], extra_flags: tuple[str, ...] = ()) -> ScriptedSession:  # noqa: ARG002
         self.launches += 1
@@ -131,9 +135,9 @@ class ScriptedSession:
             raise fault
         issued = structure(policy, n)
         for _ in range(runs(policy)):
-            self.issued[program.name] += issued["dispatches"]
+            self.issued[program.name] += reaches(policy, n)
             if self.executions <= self.executor.wrong_after:
-                self.ran[program.name].append(issued["dispatches"])
+                self.ran[program.name].append(reaches(policy, n))
         model = self.executor.model
         scatter = float(np.exp(self.rng.normal(0, model.noise))) * model.factor.get(program.name, 1.0)
         scatter *= model.arms.get("".join(self.extra_flags).removeprefix("--enable-dawn-features="), 1.0)
@@ -153,6 +157,9 @@ class ScriptedSession:
             switches={"gpu_main": 2.0 * n, "renderer_main": 1.0 * n} if self.executor.cpu_us else None,
             calls_us={call: us * n for call, us in model.calls_us.items()} if policy.staged else None,
         )
+
+    def conflict(self, program: Program, policy: Policy, n: int) -> str:
+        return conflict(program, policy, n)
 
     def validates(self) -> bool:
         return "skip_validation" not in " ".join(self.extra_flags) or self.executor.toggle_ignored

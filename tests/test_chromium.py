@@ -15,8 +15,10 @@ from rig.browsers import find
 from rig.browsers import flags as browser_flags
 from rig.browsers.find import Browser, BrowserMissing
 from rig.executors import chromium as module
+from rig.executors import wire
 from rig.executors.base import ExecutorFault
-from rig.executors.chromium import ChromiumExecutor, ChromiumSession, Opened
+from rig.executors.chromium import ChromiumExecutor, ChromiumSession
+from rig.executors.wire import Opened
 from rig.policies import policy, structure
 from rig.programs import fill, reference
 from rig.programs.micro import increment_chain
@@ -238,7 +240,7 @@ def test_b11_a_page_that_never_answers_is_a_timeout_and_is_gone_soon_after(
 def test_b12_a_gpu_that_stays_busy_is_a_timeout_that_says_the_device_is_not_lost(
     chromium: ChromiumExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "GPU_LIMIT_S", 1.0)
+    monkeypatch.setattr(wire, "GPU_LIMIT_S", 1.0)
     forever = "@compute @workgroup_size(1) fn main() { for (var i = 0u; i < 4000000000u; i++) { data[i % 64u] += i; } }"
     session = chromium.launch({})
     try:

@@ -17,7 +17,8 @@ from rig.browsers.find import Browser
 from rig.browsers.flags import AdapterAsked
 from rig.doctor import Diagnosis, Finding, State, chain, gpu, installed, page, quiet, vulkan
 from rig.doctor.around import Around, Library
-from rig.executors.chromium import ChromiumExecutor, ChromiumSession, Surroundings
+from rig.executors.chromium import ChromiumExecutor, ChromiumSession
+from rig.executors.wire import Surroundings
 from rig.records import Adapter, Host, HostState
 from tests.scripted import ADAPTER, BUILD, CLOCK
 from tests.test_cli import WITHOUT_UNSAFE, failed, rig, wrapper

@@ -7,11 +7,12 @@ import pytest
 from rig import plan
 from rig.experiments.base import MAIN
 from tests.conftest import small_profile
+from tests.scripted import ScriptedExecutor
 
 
 def cells_and_blocks(seed: int = 1, launch: int = 0) -> tuple[dict[str, tuple[object, ...]], list[plan.Block]]:
     profile = small_profile(seed=seed)
-    cells = plan.cells(profile, MAIN, "x", "b", ())
+    cells = plan.cells(profile, MAIN, ScriptedExecutor())
     return dict(cells), plan.blocks(profile, cells, launch)
 
 
@@ -50,7 +51,7 @@ ARMS = {"experiments": ["sequential", "validation", "noop"], "single_op": {}, "v
 def test_the_empty_program_is_visited_once_in_every_block_of_every_arm() -> None:
     profile = small_profile(**ARMS)
     for arm in plan.arms(profile):
-        blocks = plan.blocks(profile, plan.cells(profile, arm, "x", "b", ()), 0)
+        blocks = plan.blocks(profile, plan.cells(profile, arm, ScriptedExecutor()), 0)
         guests = [[visit.block for visit in block.visits if visit.experiment == "noop"] for block in blocks]
         assert guests == [[number] for number in range(1, len(blocks) + 1)]
 
@@ -58,10 +59,10 @@ def test_the_empty_program_is_visited_once_in_every_block_of_every_arm() -> None
 def test_an_arm_has_its_own_flags_and_only_the_experiments_that_want_it() -> None:
     profile = small_profile(**ARMS)
     main, *others = plan.arms(profile)
-    assert set(plan.cells(profile, main, "x", "b", ())) == {"sequential", "noop"}
+    assert set(plan.cells(profile, main, ScriptedExecutor())) == {"sequential", "noop"}
     assert [arm.name for arm in others] == ["checked", "skip_validation", "disable_robustness"]
     for arm in others:
-        cells = plan.cells(profile, arm, "x", "b", ("--base",))
+        cells = plan.cells(profile, arm, ScriptedExecutor(flags=("--base",)))
         assert set(cells) == {"validation", "noop"}
         assert {cell.flags for cell in cells["validation"]} == {("--base", *arm.flags)}
 

@@ -35,6 +35,7 @@ from rig.records import (
     Summary,
 )
 from rig.report import page, words
+from tests.scripted import ScriptedExecutor
 
 COUNTS = [1, 10, 50, 100, 200, 500]
 GPU = Adapter(
@@ -88,7 +89,7 @@ def some_launches(count: int) -> list[Launch]:
 
 def cells_of(experiments: Iterable[str], policies: Iterable[str]) -> dict[str, tuple[Cell, ...]]:
     profile = config.resolve(a_profile(experiments, policies), "test")
-    return plan.cells(profile, MAIN, "chromium", BUILD.version, BUILD.flags)
+    return plan.cells(profile, MAIN, ScriptedExecutor(name="chromium", build_id=BUILD.version, flags=BUILD.flags))
 
 
 def a_profile(experiments: Iterable[str], policies: Iterable[str]) -> dict[str, object]:

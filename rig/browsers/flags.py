@@ -37,6 +37,9 @@ def flags(asked: AdapterAsked, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
 
 DAWN = "--enable-dawn-features="
 
+F16_ON_NVIDIA = "vulkan_enable_f16_on_nvidia"
+"""Dawn's toggle without which NVIDIA's driver gives no 16-bit floats."""
+
 
 def merged(given: tuple[str, ...]) -> tuple[str, ...]:
     """The same flags with Dawn's toggles in one: of several switches of a name Chromium would keep the last alone."""

@@ -55,6 +55,9 @@ class Session(Protocol):
     def time(self, program: Program, policy: Policy, n: int) -> Timing:
         """Runs the first n dispatches of a loaded program under `policy`, once, and times it."""
 
+    def conflict(self, program: Program, policy: Policy, n: int) -> str:
+        """Why it can't run the first n dispatches so; empty where it can. Usually rig.policies.conflict."""
+
     def validates(self) -> bool:
         """Whether the device says so when it is used wrongly: with its validation switched off it does not."""
 
@@ -71,6 +74,9 @@ class Executor(Protocol):
     def build_id(self) -> str: ...
     @property
     def flags(self) -> tuple[str, ...]: ...
+
+    def takes(self, program: Program, policy: Policy) -> bool:
+        """Whether such cells are for this executor at all."""
 
     def launch(self, limits: dict[str, int], extra_flags: tuple[str, ...] = ()) -> Session:
         """Starts a fresh process whose device has at least `limits`, as far as the adapter goes."""

@@ -14,83 +14,26 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 import msgspec
-import numpy as np
 import psutil
 from playwright.async_api import Browser as PlaywrightBrowser
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page, Playwright, async_playwright
 
-from rig import cpu
 from rig import page as page_server
 from rig.browsers import flags as browser_flags
 from rig.browsers.find import Browser, identify
-from rig.executors.base import ExecutorFault, Timing
-from rig.programs.fill import NUMPY, Array
-from rig.records import Adapter, Build, Clock, Dtype, Outcome, Policy, Program, Record, encode
+from rig.executors.base import ExecutorFault
+from rig.executors.wire import CALL_LIMIT_S, FEATURES, Opened, Surroundings, WireSession, adapter_record
+from rig.records import Adapter, Build, Clock, Outcome, Policy, Program
 
 T = TypeVar("T")
 
 LAUNCH_LIMIT_S = 60.0
-CALL_LIMIT_S = 30.0
-GPU_LIMIT_S = 20.0
 CLOSE_LIMIT_S = 5.0
 CLOSE_STEP_S = 0.01
 
 WORKERS = ("renderer", "gpu")
 """The processes whose CPU time is measured: the page's, and the one that drives the GPU."""
-
-FEATURES = ("timestamp-query", "shader-f16")
-"""Asked of every device, where the adapter has them."""
-
-_SOFTWARE_MARKS = ("swiftshader", "llvmpipe", "lavapipe", "basic render")
-
-
-class Fault(Record, frozen=True):
-    outcome: Outcome
-    detail: str
-
-
-class Reply(Record, frozen=True):
-    """What rig.call answers: one of the two."""
-
-    ok: msgspec.Raw = msgspec.Raw(b"")
-    fault: Fault | None = None
-
-
-class Surroundings(Record, frozen=True):
-    secure: bool
-    isolated: bool
-    visibility: str
-    has_api: bool
-    tick_us: float
-
-
-class PageAdapter(Record, frozen=True):
-    vendor: str
-    architecture: str
-    device: str
-    description: str
-    is_fallback: bool | None
-    features: tuple[str, ...]
-    limits: dict[str, int]
-    enabled: tuple[str, ...]
-    granted: dict[str, int]
-
-
-class Opened(Record, frozen=True):
-    adapter: PageAdapter
-    has_span: bool
-
-
-class Outputs(Record, frozen=True):
-    """`values` of 16-bit floats are their bits."""
-
-    issued: int
-    values: dict[str, list[float]]
-
-
-class Validates(Record, frozen=True):
-    validates: bool
 
 
 class ChromiumExecutor:
@@ -120,6 +63,9 @@ class ChromiumExecutor:
     @property
     def flags(self) -> tuple[str, ...]:
         return self._flags
+
+    def takes(self, program: Program, policy: Policy) -> bool:  # noqa: ARG002
+        return True
 
     def launch(self, limits: dict[str, int], extra_flags: tuple[str, ...] = ()) -> ChromiumSession:
         """ExecutorFault: the browser does not start, is not the build it was, or has no WebGPU device."""
@@ -167,7 +113,7 @@ class ChromiumExecutor:
         return (stat.st_size, stat.st_mtime_ns) != self.browser.stamp
 
 
-class ChromiumSession:
+class ChromiumSession(WireSession):
     """One browser process with the harness page open in it."""
 
     build: Build
@@ -254,44 +200,13 @@ class ChromiumSession:
 
         return self._run(ask(), CALL_LIMIT_S)
 
-    # --- the session interface ---
-
-    def load(self, program: Program) -> None:
-        self._call("load", dict, realm=program.realm, program=program)
-
-    def reset(self, program: Program) -> None:
-        self._call("reset", dict, realm=program.realm, program=program.name)
-
-    def outputs(self, program: Program) -> tuple[int, dict[str, Array]]:
-        reply = self._call("outputs", Outputs, realm=program.realm, program=program.name)
-        dtypes = {buffer.name: buffer.dtype for buffer in program.buffers}
-        return reply.issued, {name: _array(values, dtypes[name]) for name, values in reply.values.items()}
-
-    def time(self, program: Program, policy: Policy, n: int) -> Timing:
-        request = {"program": program.name, "policy": policy, "n": n, "limit_ms": GPU_LIMIT_S * 1000}
-        before = cpu.spent(self._workers)
-        timing = self._call("time", Timing, realm=program.realm, **request)
-        used = cpu.between(before, cpu.spent(self._workers))
-        if used is None:
-            return timing
-        return msgspec.structs.replace(timing, cpu_us=dict(used.cpu_us), switches=dict(used.switches))
-
-    def validates(self) -> bool:
-        return self._call("validates", Validates).validates
-
     # --- one call ---
 
-    def _call(self, operation: str, kind: type[T], **request: object) -> T:
+    def _ask(self, text: str) -> str:
         assert self._page is not None
-        text = encode({"op": operation, **request}).decode()
         answer = self._run(self._page.evaluate("text => globalThis.rig.call(text)", text), CALL_LIMIT_S)
-        try:
-            reply = msgspec.json.decode(answer, type=Reply)
-            if reply.fault is None:
-                return msgspec.json.decode(reply.ok, type=kind)
-        except msgspec.DecodeError as error:
-            raise ExecutorFault(Outcome.crashed, f"the page's answer to {operation} is malformed: {error}") from None
-        raise ExecutorFault(reply.fault.outcome, reply.fault.detail)
+        assert isinstance(answer, str)
+        return answer
 
     def _run(self, work: Coroutine[Any, Any, T], limit_s: float) -> T:
         try:
@@ -337,39 +252,12 @@ class ChromiumSession:
             return []
 
 
-def adapter_record(got: PageAdapter, renderer: str, driver: str) -> Adapter:
-    """The adapter as the page and the browser tell it together. Where no page field says whether it computes on the CPU
-    (Chromium before 122 has no adapter.info), the renderer's name decides.
-    """
-    names = f"{got.architecture} {got.description}".lower() if got.vendor else renderer.lower()
-    software = bool(got.is_fallback) or any(mark in names for mark in _SOFTWARE_MARKS)
-    return Adapter(
-        vendor=got.vendor or "unknown",
-        architecture=got.architecture,
-        device=got.device,
-        description=got.description,
-        is_fallback=software,
-        features=got.features,
-        limits=got.limits,
-        driver=driver,
-        renderer=renderer,
-        enabled_features=got.enabled,
-        granted_limits=got.granted,
-    )
-
-
 def _lives(process: psutil.Process) -> bool:
     """Whether it can still do anything: one that only waits to be counted by its parent can't."""
     try:
         return process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
         return False
-
-
-def _array(values: list[float], dtype: Dtype) -> Array:
-    if dtype is Dtype.f16:
-        return np.asarray(values, dtype=np.uint16).view(np.float16)
-    return np.asarray(values, dtype=NUMPY[dtype])
 
 
 def _first_line(error: PlaywrightError) -> str:

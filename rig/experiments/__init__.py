@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from rig.experiments import anatomy, dtype, modifier, noop, policy, program, sequential, single_op, validation, wait
+from rig.experiments import (
+    anatomy,
+    dtype,
+    modifier,
+    noop,
+    policy,
+    program,
+    sequential,
+    single_op,
+    stub,
+    validation,
+    wait,
+)
 from rig.experiments.base import Experiment
 
 REGISTRY: dict[str, Experiment] = {
     module.EXPERIMENT.id: module.EXPERIMENT
-    for module in (single_op, sequential, policy, modifier, dtype, anatomy, wait, validation, noop, program)
+    for module in (single_op, sequential, policy, modifier, dtype, anatomy, wait, validation, stub, noop, program)
 }

@@ -46,13 +46,15 @@ class Arm:
     """Launches with `flags` of their own. The main arm has none, and no name.
 
     `share`: fraction of a round's time for one launch of it; the main arm gets what the others leave. `validates`:
-    whether the device must say so when it is used wrongly, which each launch proves.
+    whether the device must say so when it is used wrongly, which each launch proves. `executor`: which one launches it,
+    empty for the run's main one; those beside it take no other arms, and share evenly with the main arm.
     """
 
     name: str = ""
     flags: tuple[str, ...] = ()
     share: float = 0.0
     validates: bool = True
+    executor: str = ""
 
 
 MAIN = Arm()
@@ -102,3 +104,7 @@ class Experiment:
     verdicts: Callable[[Sequence[Metric]], Sequence[Verdict]]
     arms: Callable[[Any], Sequence[Arm]] = lambda _: (MAIN,)
     in_every_block: bool = False
+
+    def everywhere(self, options: Options) -> bool:
+        """Whether its cells are measured in launches without flags of their own, which any executor can have."""
+        return self.in_every_block or MAIN in self.arms(options)

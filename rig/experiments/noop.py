@@ -11,7 +11,7 @@ from rig.experiments.base import Experiment, Options, Point
 from rig.frames import Run
 from rig.policies import policy
 from rig.programs.micro import increment_chain
-from rig.records import Metric, MetricOutcome, Verdict
+from rig.records import Metric, MetricOutcome, Target, Verdict
 
 ID = "noop"
 
@@ -28,7 +28,8 @@ def compute(run: Run, options: Options) -> list[Metric]:  # noqa: ARG001
         return [figures.missing(ID, "noop.wall_us", {}, "us", *figures.why_none(run, run.rows(ID), ID))]
     own = good.groupby("launch")["wall_us"].mean()
     found = [figures.over_launches(ID, "noop.wall_us", {}, "us", own, len(good))]
-    others = run.counted(run.samples[run.samples["experiment"] != ID])
+    issued = {key for key, cell in run.cells.items() if cell.policy.target is Target.device}
+    others = run.counted(run.samples[(run.samples["experiment"] != ID) & run.samples["cell"].isin(issued)])
     keys = ["experiment", "program", "policy", "waiter", "n"]
     by_cell = others.groupby([*keys, "launch"])["wall_us"].mean().unstack("launch")
     for names, row in by_cell.iterrows():

@@ -1,0 +1,153 @@
+"""The executors without a browser: wgpu called from Python, and Dawn called from JavaScript in Node."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from rig import assets
+from rig.browsers.flags import DAWN, F16_ON_NVIDIA, AdapterAsked
+from rig.executors import vulkan
+from rig.executors.child import ChildSession, opened_in
+from rig.records import Build, Caller, Policy, Program, Realm
+
+NODE_LIMIT_S = 20.0
+
+DAWN_OPTIONS = (f"{DAWN.lstrip('-')}{F16_ON_NVIDIA}", "disable-dawn-features=timestamp_quantization")
+"""As npm's "webgpu" takes them. It rounds timestamps to 65,536 ns unless told not to."""
+
+
+class NativeMissing(Exception):
+    """Something that a native executor needs is not installed; one line says what, and how to get it."""
+
+
+class NativeExecutor:
+    """Starts one command again and again. `library`: the implementation that it loads, by whose hash a build is known.
+
+    `driver_version`: the language that calls it. `callers`: those of its policies that the process can run.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        version: str,
+        command: tuple[str, ...],
+        library: Path,
+        *,
+        driver_version: str,
+        environ: Mapping[str, str],
+        flags: tuple[str, ...] = (),
+        callers: tuple[Caller, ...] = (Caller.js,),
+    ) -> None:
+        with library.open("rb") as file:
+            self._sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        self.name = name
+        self.build_id = f"{name} {version} sha256:{self._sha256[:16]}"
+        self.flags = (*flags, *vulkan.told(environ))
+        self._version, self._command, self._library = version, (*command, *flags), library
+        self._driver_version, self._environ, self._callers = driver_version, environ, callers
+
+    def takes(self, program: Program, policy: Policy) -> bool:
+        """Not what only a browser has, a worker's realm; and not what no WebGPU has."""
+        return program.realm is Realm.main and policy.caller in self._callers and not policy.replayed
+
+    def launch(self, limits: dict[str, int], extra_flags: tuple[str, ...] = ()) -> ChildSession:
+        """ExecutorFault: it does not start, or has no device."""
+        build = Build(
+            flavour=self.name,
+            version=self._version,
+            sha256=self._sha256,
+            executable=self._library.name,
+            flags=(*self.flags, *extra_flags),
+            driver_version=self._driver_version,
+        )
+        return opened_in(ChildSession((*self._command, *extra_flags), os.environ | self._environ, build), limits)
+
+    def close(self) -> None:
+        """Nothing outlives a session."""
+
+
+def executor(name: str, asked: AdapterAsked, browser: Path | None = None) -> NativeExecutor:
+    """The native executor `name`. `browser`: whose software driver is used where there is no GPU.
+
+    NativeMissing: something of it is not installed. KeyError: no such executor.
+    """
+    return EXECUTORS[name](vulkan.environ(asked, browser.parent if browser else None))
+
+
+def _wgpu(environ: Mapping[str, str]) -> NativeExecutor:
+    spec = importlib.util.find_spec("wgpu")
+    if spec is None or spec.origin is None:
+        raise NativeMissing("wgpu is not installed: pip install 'webgpu-dispatch-rig[native]'")
+    libraries = sorted((Path(spec.origin).parent / "resources").glob("*wgpu_native*"))
+    if not libraries:
+        raise NativeMissing(f"wgpu has no native library in {Path(spec.origin).parent / 'resources'}")
+    return NativeExecutor(
+        "wgpu",
+        importlib.metadata.version("wgpu"),
+        (sys.executable, "-m", "rig.native.on_wgpu"),
+        libraries[0],
+        driver_version=f"Python {platform.python_version()}",
+        environ=environ,
+    )
+
+
+def _dawn(environ: Mapping[str, str]) -> NativeExecutor:
+    package = _dawn_package()
+    node = _node()
+    said = subprocess.run([node, "--version"], capture_output=True, timeout=NODE_LIMIT_S, check=False)
+    if said.returncode != 0:
+        raise NativeMissing(f"{node} does not start: {said.stderr.decode('utf-8', 'replace').strip()}")
+    libraries = sorted(package.glob(f"dist/{_NODE_PLATFORM}/dawn.node"))
+    if not libraries:
+        raise NativeMissing(f"{package} has no Dawn for {_NODE_PLATFORM}")
+    return NativeExecutor(
+        "dawn",
+        json.loads((package / "package.json").read_text(encoding="utf-8"))["version"],
+        (str(node), str(assets.folder("pages") / "node.js"), str(package)),
+        libraries[0],
+        driver_version=f"Node {said.stdout.decode().strip().lstrip('v')}",
+        environ=environ,
+        flags=DAWN_OPTIONS,
+        callers=(Caller.js, Caller.wasm),
+    )
+
+
+EXECUTORS: dict[str, Callable[[Mapping[str, str]], NativeExecutor]] = {"wgpu": _wgpu, "dawn": _dawn}
+
+_MACHINES = {"x86_64": "x64", "AMD64": "x64", "aarch64": "arm64", "arm64": "arm64"}
+_NODE_PLATFORM = (
+    "darwin-universal"
+    if sys.platform == "darwin"
+    else f"{sys.platform}-{_MACHINES.get(platform.machine(), platform.machine())}"
+)
+
+
+def _dawn_package() -> Path:
+    """The folder of npm's "webgpu": where RIG_DAWN says, or in the checkout's node_modules."""
+    said = os.environ.get("RIG_DAWN", "")
+    place = Path(said) if said else assets.folder("pages").parent / "node_modules" / "webgpu"
+    if not (place / "package.json").is_file():
+        raise NativeMissing(f"Dawn is not at {place}: npm install webgpu, and its folder in RIG_DAWN")
+    return place
+
+
+def _node() -> Path:
+    """The Node that Playwright brings, or one on the PATH."""
+    spec = importlib.util.find_spec("playwright")
+    own = Path(spec.origin).parent / "driver" / "node" if spec is not None and spec.origin else None
+    if own is not None and own.is_file():
+        return own
+    found = shutil.which("node")
+    if found is None:
+        raise NativeMissing("no Node: neither the one that Playwright brings nor one on the PATH")
+    return Path(found)

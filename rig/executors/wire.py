@@ -1,0 +1,153 @@
+"""The calls that every executor's process answers, as JSON: records of both sides, and a session made of such calls.
+
+What stands at the other end is pages/realm.js, in a page or in Node, or a process of rig/native.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import msgspec
+import numpy as np
+
+from rig import cpu
+from rig.executors.base import ExecutorFault, Timing
+from rig.policies import conflict
+from rig.programs.fill import NUMPY, Array
+from rig.records import Adapter, Dtype, Outcome, Policy, Program, Record, encode
+
+T = TypeVar("T")
+
+CALL_LIMIT_S = 30.0
+GPU_LIMIT_S = 20.0
+
+FEATURES = ("timestamp-query", "shader-f16")
+"""Asked of every device, where the adapter has them."""
+
+_SOFTWARE_MARKS = ("swiftshader", "llvmpipe", "lavapipe", "basic render")
+
+
+class Fault(Record, frozen=True):
+    outcome: Outcome
+    detail: str
+
+
+class Reply(Record, frozen=True):
+    """The answer to a call: one of the two."""
+
+    ok: msgspec.Raw = msgspec.Raw(b"")
+    fault: Fault | None = None
+
+
+class Surroundings(Record, frozen=True):
+    secure: bool
+    isolated: bool
+    visibility: str
+    has_api: bool
+    tick_us: float
+
+
+class WireAdapter(Record, frozen=True):
+    vendor: str
+    architecture: str
+    device: str
+    description: str
+    is_fallback: bool | None
+    features: tuple[str, ...]
+    limits: dict[str, int]
+    enabled: tuple[str, ...]
+    granted: dict[str, int]
+
+
+class Opened(Record, frozen=True):
+    """`driver`: where the process knows it better than the adapter's description tells."""
+
+    adapter: WireAdapter
+    has_span: bool
+    driver: str = ""
+
+
+class Outputs(Record, frozen=True):
+    """`values` of 16-bit floats are their bits."""
+
+    issued: int
+    values: dict[str, list[float]]
+
+
+class Validates(Record, frozen=True):
+    validates: bool
+
+
+class WireSession:
+    """The session interface, but for its start and end, over calls that `_ask` carries."""
+
+    _workers: Sequence[tuple[str, int]] = ()
+    """The processes whose CPU time is measured, by kind."""
+
+    def load(self, program: Program) -> None:
+        self._call("load", dict, realm=program.realm, program=program)
+
+    def reset(self, program: Program) -> None:
+        self._call("reset", dict, realm=program.realm, program=program.name)
+
+    def outputs(self, program: Program) -> tuple[int, dict[str, Array]]:
+        reply = self._call("outputs", Outputs, realm=program.realm, program=program.name)
+        dtypes = {buffer.name: buffer.dtype for buffer in program.buffers}
+        return reply.issued, {name: _array(values, dtypes[name]) for name, values in reply.values.items()}
+
+    def time(self, program: Program, policy: Policy, n: int) -> Timing:
+        request = {"program": program.name, "policy": policy, "n": n, "limit_ms": GPU_LIMIT_S * 1000}
+        before = cpu.spent(self._workers)
+        timing = self._call("time", Timing, realm=program.realm, **request)
+        used = cpu.between(before, cpu.spent(self._workers))
+        if used is None:
+            return timing
+        return msgspec.structs.replace(timing, cpu_us=dict(used.cpu_us), switches=dict(used.switches))
+
+    def conflict(self, program: Program, policy: Policy, n: int) -> str:
+        return conflict(program, policy, n)
+
+    def validates(self) -> bool:
+        return self._call("validates", Validates).validates
+
+    def _call(self, operation: str, kind: type[T], **request: object) -> T:
+        answer = self._ask(encode({"op": operation, **request}).decode())
+        try:
+            reply = msgspec.json.decode(answer, type=Reply)
+            if reply.fault is None:
+                return msgspec.json.decode(reply.ok, type=kind)
+        except msgspec.DecodeError as error:
+            raise ExecutorFault(Outcome.crashed, f"the answer to {operation} is malformed: {error}") from None
+        raise ExecutorFault(reply.fault.outcome, reply.fault.detail)
+
+    def _ask(self, text: str) -> str:
+        """Carries one request there and its answer back, within CALL_LIMIT_S; ExecutorFault where none comes."""
+        raise NotImplementedError
+
+
+def adapter_record(got: WireAdapter, renderer: str, driver: str) -> Adapter:
+    """The adapter as the page and the browser tell it together. Where no page field says whether it computes on the CPU
+    (Chromium before 122 has no adapter.info), the renderer's name decides.
+    """
+    names = f"{got.architecture} {got.description}".lower() if got.vendor else renderer.lower()
+    software = bool(got.is_fallback) or any(mark in names for mark in _SOFTWARE_MARKS)
+    return Adapter(
+        vendor=got.vendor or "unknown",
+        architecture=got.architecture,
+        device=got.device,
+        description=got.description,
+        is_fallback=software,
+        features=got.features,
+        limits=got.limits,
+        driver=driver,
+        renderer=renderer,
+        enabled_features=got.enabled,
+        granted_limits=got.granted,
+    )
+
+
+def _array(values: list[float], dtype: Dtype) -> Array:
+    if dtype is Dtype.f16:
+        return np.asarray(values, dtype=np.uint16).view(np.float16)
+    return np.asarray(values, dtype=NUMPY[dtype])
