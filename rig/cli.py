@@ -88,7 +88,7 @@ def run(
     replace: Annotated[bool, typer.Option(help="A run already at --out is kept beside it, as OUT.previous.")] = False,
 ) -> None:
     """Measure, and write a run with its report."""
-    asked = AdapterAsked.hardware if require_hardware else adapter
+    asked = browser_flags.settled(AdapterAsked.hardware if require_hardware else adapter)
     if require_hardware and adapter is AdapterAsked.software:
         raise _fail(Exit.usage, "--require-hardware and --adapter software exclude each other")
     wrong = next((word for word in flag or () if not word.startswith("--")), None)
@@ -227,7 +227,7 @@ def doctor_(
     json: Annotated[bool, typer.Option("--json", help="Findings and cause as one line of JSON.")] = False,
 ) -> None:
     """Examine the chain from Python to the GPU's timer, link by link."""
-    asked = AdapterAsked.hardware if require_hardware else adapter
+    asked = browser_flags.settled(AdapterAsked.hardware if require_hardware else adapter)
     diagnosis = doctor.examine(browser, asked, tuple(flag or ()))
     if json:
         out.out(diagnosis.json().decode())
@@ -276,9 +276,17 @@ def _carry_out(work: Callable[[], tuple[Exit, str]], executor: ChromiumExecutor,
     finally:
         executor.close()
     _tell(place)
+    if code is Exit.software_refused:
+        why += _diagnosed(executor)
     if code is not Exit.fine:
         raise _fail(code, why)
     err.print(escape(f"finished: {why}"))
+
+
+def _diagnosed(executor: ChromiumExecutor) -> str:
+    """Why there is no GPU, as the doctor sees it."""
+    cause = doctor.examine(str(executor.browser.path), AdapterAsked.hardware).cause
+    return f"; the cause is {cause.link}: {cause.found}; to mend it: {cause.mend}" if cause else ""
 
 
 def _progress(text: str) -> None:
@@ -287,7 +295,8 @@ def _progress(text: str) -> None:
 
 def _chromium(browser: str, asked: AdapterAsked, extra: tuple[str, ...]) -> ChromiumExecutor:
     try:
-        return ChromiumExecutor(find.find(browser), browser_flags.flags(asked, extra))
+        flags = browser_flags.flags(asked, extra)
+        return ChromiumExecutor(find.find(browser, windowed=browser_flags.windowed(flags)), flags)
     except find.BrowserMissing as error:
         raise _fail(Exit.no_result, str(error)) from None
 

@@ -10,7 +10,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import psutil
@@ -21,6 +21,10 @@ LOOK_S, LONG_LOOK_S = 0.1, 1.0
 """How long to look at what the CPU does: around each launch, and before something is refused for it."""
 
 PROC, SYS, DEV = Path("/proc"), Path("/sys"), Path("/dev")
+
+DRIVERS = (Path("/usr/share/vulkan/icd.d"), Path("/etc/vulkan/icd.d"))
+SOFTWARE_DRIVERS = ("lvp_", "vk_swiftshader")
+"""Manifests of Vulkan drivers that compute on the CPU begin so."""
 
 BUSY_CORES = 0.2
 """A process that uses more than so much of a core is a busy one."""
@@ -85,13 +89,15 @@ def in_container() -> bool:
 
 
 def has_nvidia(dev: Path = DEV) -> bool:
-    """Whether an NVIDIA GPU is there for this process."""
+    """Whether this process may use an NVIDIA GPU."""
     return (dev / "nvidiactl").exists() and any(dev.glob("nvidia[0-9]*"))
 
 
-def has_gpu(dev: Path = DEV) -> bool:
-    """Whether any GPU is there: of NVIDIA's driver, or with a render node."""
-    return has_nvidia(dev) or any((dev / "dri").glob("renderD*"))
+def has_gpu(dev: Path = DEV, drivers: Iterable[Path] = DRIVERS) -> bool:
+    """Whether this process may use a GPU: NVIDIA's, or a render node that some Vulkan driver is installed for."""
+    manifests = (path for folder in drivers for path in folder.glob("*.json"))
+    driven = any(not path.name.startswith(SOFTWARE_DRIVERS) for path in manifests)
+    return has_nvidia(dev) or (driven and any((dev / "dri").glob("renderD*")))
 
 
 def user_namespaces(proc: Path = PROC) -> bool:

@@ -120,6 +120,8 @@ def _carry_out(
         code, finished = Exit.fine, True
     except NoResult as error:
         why = str(error)
+        if asked is AdapterAsked.hardware and error.no_adapter:
+            code = Exit.software_refused
     except AdapterRefused as error:
         code, why = Exit.software_refused, str(error)
     finally:
@@ -159,7 +161,7 @@ def judge(summary: Summary, precision: float | None) -> tuple[Exit, str] | None:
 def _accept(adapter: Adapter, asked: AdapterAsked, earlier: Sequence[Launch]) -> None:
     """AdapterRefused where it is not what was asked for, or not what `earlier` launches of its executor had."""
     if asked is AdapterAsked.hardware and adapter.is_fallback:
-        raise AdapterRefused(f"asked for hardware, got the software adapter {adapter.label}; 'rig doctor' says more")
+        raise AdapterRefused(f"asked for hardware, got the software adapter {adapter.label}")
     if asked is AdapterAsked.software and not adapter.is_fallback:
         raise AdapterRefused(f"asked for the software adapter, got {adapter.label}")
     before = next((launch.adapter for launch in earlier if launch.adapter is not None), None)

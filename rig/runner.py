@@ -25,7 +25,14 @@ STRIKES = 2
 
 
 class NoResult(Exception):
-    """The run ended early: launch after launch failed, or a gate refused to measure; one line says why."""
+    """The run ended early: launch after launch failed, or a gate refused to measure; one line says why.
+
+    `no_adapter`: since there is no adapter at all.
+    """
+
+    def __init__(self, why: str, *, no_adapter: bool = False) -> None:
+        super().__init__(why)
+        self.no_adapter = no_adapter
 
 
 class AdapterRefused(Exception):
@@ -107,7 +114,7 @@ class Runner:
         if self.failed[arm] > STRIKES and (arm == MAIN or MAIN not in self.cells):
             # the run goes on without an arm with flags, or an executor, of its own
             times = "" if hopeless else f" ({self.failed[arm]} in a row)"
-            raise NoResult(f"{launch.outcome}{times}: {launch.detail}")
+            raise NoResult(f"{launch.outcome}{times}: {launch.detail}", no_adapter=hopeless)
 
     def _launch(self, arm: Arm, round_: int, deadline: float) -> Launch:
         number, cells, executor = self.number, self.cells[arm], self._executor(arm)

@@ -277,12 +277,13 @@ def test_device_files_are_listed_and_their_absence_matters_where_a_gpu_is_wanted
     assert "renderD128; NVIDIA H200 by nvidia-smi" in found.found
 
 
-def test_an_nvidia_gpu_without_a_display_is_told_to_want_xvfb(planted: Plant) -> None:
-    assert gpu.display(planted(), nvidia=False).state is State.fine
-    assert gpu.display(planted(environ={"DISPLAY": ":99"}), nvidia=True).state is State.fine
-    bare = gpu.display(planted(), nvidia=True)
-    assert (bare.state, "apt-get install xvfb" in bare.mend) == (State.note, True)
-    assert "apt-get" not in gpu.display(planted(says={"Xvfb": ""}), nvidia=True).mend
+def test_an_nvidia_gpu_without_a_display_wants_xvfb_which_the_rig_starts_itself(planted: Plant) -> None:
+    assert gpu.display(planted(), nvidia=False, needed=True).state is State.fine
+    assert gpu.display(planted(environ={"DISPLAY": ":99"}), nvidia=True, needed=True).state is State.fine
+    bare = gpu.display(planted(), nvidia=True, needed=True)
+    assert (bare.state, "apt-get install xvfb" in bare.mend) == (State.wrong, True)
+    assert gpu.display(planted(), nvidia=True, needed=False).state is State.note
+    assert gpu.display(planted(says={"Xvfb": ""}), nvidia=True, needed=True).state is State.fine
 
 
 def test_other_users_of_the_gpu_are_counted_and_not_named(planted: Plant) -> None:

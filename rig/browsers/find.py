@@ -41,26 +41,33 @@ class Browser:
         return f"{self.flavour} {self.version} sha256:{self.sha256[:16]}"
 
 
-def find(wanted: str = "") -> Browser:
+def find(wanted: str = "", *, windowed: bool = False) -> Browser:
     """The browser `wanted`: a path, `system`, `playwright`, or nothing, which tries RIG_BROWSER, system, Playwright's.
+    `windowed`: one that can have a window, as a headless shell can't.
 
     BrowserMissing: none is there, or it does not start.
     """
     wanted = wanted or os.environ.get("RIG_BROWSER", "")
     if wanted not in ("", "system", "playwright"):
-        return identify(_existing(wanted))
+        path = _existing(wanted)
+        if windowed and _headless_only(path):
+            raise BrowserMissing(f"{path} is a headless shell, and this GPU's driver needs a browser with a window")
+        return identify(path)
     places = []
     if wanted != "playwright":
         places += _system()
     if wanted != "system":
         places += _playwright()
     for place in places:
-        if place.is_file():
+        if place.is_file() and not (windowed and _headless_only(place)):
             return identify(place)
     looked = ", ".join(str(place) for place in places) or "no known place"
+    kind, package, shell = "", "chromium-headless-shell", " --only-shell"
+    if windowed:
+        kind, package, shell = "that can have a window ", "chromium", ""
     raise BrowserMissing(
-        f"no Chromium found (looked for: {looked}); install one (Debian: apt-get install chromium-headless-shell; "
-        "elsewhere: playwright install chromium --only-shell) or name one with --browser PATH"
+        f"no Chromium {kind}found (looked for: {looked}); install one (Debian: apt-get install {package}; "
+        f"elsewhere: playwright install chromium{shell}) or name one with --browser PATH"
     )
 
 
@@ -78,6 +85,10 @@ def identify(path: Path) -> Browser:
     stat = path.stat()
     stamp = (stat.st_size, stat.st_mtime_ns)
     return Browser(path=path, flavour=path.name, version=version[0], sha256=_sha256(path), stamp=stamp)
+
+
+def _headless_only(path: Path) -> bool:
+    return "headless" in path.name
 
 
 def _existing(wanted: str) -> Path:

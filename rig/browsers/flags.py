@@ -21,24 +21,44 @@ SOFTWARE = (
 )
 
 
+DAWN = "--enable-dawn-features="
+
+F16_ON_NVIDIA = "vulkan_enable_f16_on_nvidia"
+"""Dawn's toggle without which NVIDIA's driver gives no 16-bit floats."""
+
+WINDOWED = "--disable-vulkan-surface"
+"""NVIDIA's Vulkan driver has no surface for a headless browser, so that one with this flag must have a window."""
+
+HARDWARE = (UNSAFE_WEBGPU, "--ignore-gpu-blocklist", "--enable-features=Vulkan", "--use-angle=vulkan")
+NVIDIA = (*HARDWARE, WINDOWED, DAWN + F16_ON_NVIDIA)
+
+
 class AdapterAsked(StrEnum):
-    """Which adapter to ask for: whatever the browser gives, a GPU or nothing, or the CPU."""
+    """Which adapter to ask for: a GPU where there is one with its driver, else the CPU; a GPU or nothing; the CPU."""
 
     any = "any"
     hardware = "hardware"
     software = "software"
 
 
+def settled(asked: AdapterAsked) -> AdapterAsked:
+    """What is asked for on this machine: where a GPU is there, nothing falls back to the CPU without being told to."""
+    return AdapterAsked.hardware if asked is AdapterAsked.any and host.has_gpu() else asked
+
+
 def flags(asked: AdapterAsked, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Our flags, before the driver adds its own. Chromium keeps the last switch of a name, and `extra` comes last."""
-    wanted = SOFTWARE if asked is AdapterAsked.software else (UNSAFE_WEBGPU,)
+    wanted: tuple[str, ...] = (UNSAFE_WEBGPU,)
+    if asked is AdapterAsked.software:
+        wanted = SOFTWARE
+    elif asked is AdapterAsked.hardware and sys.platform.startswith("linux"):
+        wanted = NVIDIA if host.has_nvidia() else HARDWARE
     return QUIET + wanted + extra
 
 
-DAWN = "--enable-dawn-features="
-
-F16_ON_NVIDIA = "vulkan_enable_f16_on_nvidia"
-"""Dawn's toggle without which NVIDIA's driver gives no 16-bit floats."""
+def windowed(given: tuple[str, ...]) -> bool:
+    """Whether a browser with these flags must have a window."""
+    return WINDOWED in given
 
 
 def merged(given: tuple[str, ...]) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ TOWARDS_GPU = {
     "Vulkan variables",
     "Vulkan drivers",
     "driver's libraries",
+    "display",
 }
 """Links that only matter as long as the adapter is not the one that they lead to."""
 
@@ -58,12 +59,13 @@ def examine(
 ) -> Diagnosis:
     """Looks at every link that can be looked at. `start` makes the executor; a test may want another."""
     around = around or Around()
+    flags = browser_flags.flags(asked, extra_flags)
     found: Browser | None = None
     first = [installed.python_here()]
     node = installed.driver_node(around)
     if node is not None and (told := installed.libraries("driver", node, around)):
         first.append(told)
-    for part in installed.browser(browser, around):
+    for part in installed.browser(browser, around, windowed=browser_flags.windowed(flags)):
         if isinstance(part, Browser):
             found = part
         else:
@@ -72,7 +74,7 @@ def examine(
     seen: page.Probe | None = None
     broken: Finding | None = None
     if found is not None and not any(finding.state is State.wrong for finding in first):
-        seen, broken = _seen(found, browser_flags.flags(asked, extra_flags), start)
+        seen, broken = _seen(found, flags, start)
     chain = [
         *first,
         _sandbox(),
@@ -110,7 +112,7 @@ def _towards_gpu(around: Around, browser: Browser | None, asked: AdapterAsked) -
     nvidia = around.has_nvidia or any(driver.nvidia for driver in drivers)
     if nvidia or hardware:
         yield vulkan.opened_by_name(around, nvidia)
-    yield gpu.display(around, nvidia)
+    yield gpu.display(around, nvidia, hardware)
 
 
 def _sandbox() -> Finding:

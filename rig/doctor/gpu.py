@@ -42,17 +42,19 @@ def capabilities(around: Around) -> Iterator[Finding]:
         yield Finding("GPU in the container", State.wrong, f"{text}: graphics is missing, so Vulkan has no GPU", mend)
 
 
-def display(around: Around, nvidia: bool) -> Finding:
+def display(around: Around, nvidia: bool, needed: bool) -> Finding:
     """Whether there is an X server: headless Chromium needs none, but NVIDIA's Vulkan driver has no other surface."""
     shown = around.environ.get("DISPLAY", "")
     if shown:
         return Finding("display", State.fine, f"DISPLAY={shown}")
-    virtual = "Xvfb is there" if around.has("Xvfb") else "Xvfb is not installed"
+    has_own = around.has("Xvfb")
     if not nvidia:
+        virtual = "Xvfb is there" if has_own else "Xvfb is not installed"
         return Finding("display", State.fine, f"none, and headless Chromium needs none; {virtual}")
-    mend = "" if around.has("Xvfb") else "apt-get install xvfb xauth; "
-    text = f"none, and NVIDIA's Vulkan driver has no surface without an X server; {virtual}"
-    return Finding("display", State.note, text, f"{mend}xvfb-run with a browser that is not headless")
+    if has_own:
+        return Finding("display", State.fine, "none; the rig starts Xvfb, which NVIDIA's Vulkan driver needs")
+    text = "none, and Xvfb is not installed: NVIDIA's Vulkan driver has no surface without an X server"
+    return wrong_if(needed, "display", text, "apt-get install xvfb")
 
 
 def users(around: Around) -> Iterator[Finding]:

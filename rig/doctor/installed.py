@@ -104,10 +104,10 @@ def libraries(link: str, executable: Path, around: Around) -> Finding | None:
     return Finding(link, State.fine, f"all {said.count('=>')} of {executable.name} are there")
 
 
-def browser(wanted: str, around: Around) -> Iterator[Finding | Browser]:
+def browser(wanted: str, around: Around, *, windowed: bool = False) -> Iterator[Finding | Browser]:
     """The executable and its libraries; the browser itself last, where there is one."""
     try:
-        found = find.find(wanted)
+        found = find.find(wanted, windowed=windowed)
     except BrowserMissing as error:
         yield _no_browser(str(error))
         return

@@ -1,4 +1,4 @@
-"""Runs programs in a headless Chromium, through the harness page.
+"""Runs programs in a Chromium, headless where its adapter allows that, through the harness page.
 
 Playwright's `evaluate` has no timeout of its own, so every call runs on a private event loop under a deadline. When
 that passes, or the page dies, the session is over, and closing it kills the browser's whole process tree.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib.metadata
+import os
 import time
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -21,6 +22,7 @@ from playwright.async_api import Page, Playwright, async_playwright
 
 from rig import page as page_server
 from rig.browsers import flags as browser_flags
+from rig.browsers.display import DisplayMissing, VirtualDisplay
 from rig.browsers.find import Browser, identify
 from rig.executors.base import ExecutorFault
 from rig.executors.wire import CALL_LIMIT_S, FEATURES, Opened, Surroundings, WireSession, adapter_record
@@ -53,6 +55,7 @@ class ChromiumExecutor:
         # what becomes of a call that was given up is nobody's concern any more
         self._loop.set_exception_handler(lambda *_: None)
         self._driver: Playwright | None = None
+        self._display: VirtualDisplay | None = None
         self._serving = contextlib.ExitStack()
         self._url = self._serving.enter_context(page_server.serve(isolated=isolated, host=host))
 
@@ -84,7 +87,7 @@ class ChromiumExecutor:
             raise ExecutorFault(Outcome.crashed, f"the browser changed during the run: {self.browser.id}, now {now.id}")
         if self._driver is None:
             self._driver = self._loop.run_until_complete(async_playwright().start())
-        session = ChromiumSession(self._loop, self.browser)
+        session = ChromiumSession(self._loop, self.browser, self._shown())
         try:
             session.start(self._driver, browser_flags.merged((*self._flags, *extra_flags)), self._url)
         except ExecutorFault:
@@ -98,6 +101,8 @@ class ChromiumExecutor:
 
     def close(self) -> None:
         self._stop_driver()
+        if self._display is not None:
+            self._display.close()
         self._serving.close()
         self._loop.close()
 
@@ -106,6 +111,18 @@ class ChromiumExecutor:
         if driver is not None:
             with contextlib.suppress(PlaywrightError, OSError, TimeoutError):
                 self._loop.run_until_complete(asyncio.wait_for(driver.stop(), CLOSE_LIMIT_S))
+
+    def _shown(self) -> str | None:
+        """The display that the browser's window is on; None where it has none. ExecutorFault where none can be had."""
+        if not browser_flags.windowed(self._flags):
+            return None
+        if own := os.environ.get("DISPLAY"):
+            return own
+        try:
+            self._display = self._display or VirtualDisplay()
+        except DisplayMissing as error:
+            raise ExecutorFault(Outcome.not_supported, f"no display: {error}") from None
+        return self._display.name
 
     def _changed(self) -> bool:
         """A cheap look: hashing some 200 MB before every launch would disturb it."""
@@ -120,9 +137,10 @@ class ChromiumSession(WireSession):
     adapter: Adapter
     clock: Clock
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, browser: Browser) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, browser: Browser, display: str | None) -> None:
         self._loop = loop
         self._browser = browser
+        self._display = display
         self._process: PlaywrightBrowser | None = None
         self._page: Page | None = None
         self._renderer = self._driver_name = ""
@@ -137,7 +155,11 @@ class ChromiumSession(WireSession):
         in_sandbox, _ = browser_flags.sandbox()
         self._process = self._run(
             driver.chromium.launch(
-                executable_path=self._browser.path, headless=True, args=list(flags), chromium_sandbox=in_sandbox
+                executable_path=self._browser.path,
+                headless=self._display is None,
+                args=list(flags),
+                chromium_sandbox=in_sandbox,
+                env=None if self._display is None else {**os.environ, "DISPLAY": self._display},
             ),
             LAUNCH_LIMIT_S,
         )

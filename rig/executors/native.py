@@ -1,4 +1,4 @@
-"""The executors without a browser: wgpu called from Python, and Dawn called from JavaScript in Node."""
+"""The executors without a browser: wgpu from Python, Dawn from JavaScript in Node; and CUDA from Python, for scale."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from rig import assets
+from rig import assets, policies
 from rig.browsers.flags import DAWN, F16_ON_NVIDIA, AdapterAsked
 from rig.executors import vulkan
 from rig.executors.child import ChildSession, opened_in
@@ -30,10 +30,13 @@ class NativeMissing(Exception):
     """Something that a native executor needs is not installed; one line says what, and how to get it."""
 
 
+Takes = Callable[[Program, Policy], bool]
+
+
 class NativeExecutor:
     """Starts one command again and again. `library`: the implementation that it loads, by whose hash a build is known.
 
-    `driver_version`: the language that calls it. `callers`: those of its policies that the process can run.
+    `driver_version`: the language that calls it. `takes`: which cells are for it.
     """
 
     def __init__(
@@ -46,7 +49,8 @@ class NativeExecutor:
         driver_version: str,
         environ: Mapping[str, str],
         flags: tuple[str, ...] = (),
-        callers: tuple[Caller, ...] = (Caller.js,),
+        takes: Takes,
+        session: type[ChildSession] = ChildSession,
     ) -> None:
         with library.open("rb") as file:
             self._sha256 = hashlib.file_digest(file, "sha256").hexdigest()
@@ -54,11 +58,10 @@ class NativeExecutor:
         self.build_id = f"{name} {version} sha256:{self._sha256[:16]}"
         self.flags = (*flags, *vulkan.told(environ))
         self._version, self._command, self._library = version, (*command, *flags), library
-        self._driver_version, self._environ, self._callers = driver_version, environ, callers
+        self._driver_version, self._environ, self._takes, self._session = driver_version, environ, takes, session
 
     def takes(self, program: Program, policy: Policy) -> bool:
-        """Not what only a browser has, a worker's realm; and not what no WebGPU has."""
-        return program.realm is Realm.main and policy.caller in self._callers and not policy.replayed
+        return self._takes(program, policy)
 
     def launch(self, limits: dict[str, int], extra_flags: tuple[str, ...] = ()) -> ChildSession:
         """ExecutorFault: it does not start, or has no device."""
@@ -70,7 +73,8 @@ class NativeExecutor:
             flags=(*self.flags, *extra_flags),
             driver_version=self._driver_version,
         )
-        return opened_in(ChildSession((*self._command, *extra_flags), os.environ | self._environ, build), limits)
+        session = self._session((*self._command, *extra_flags), os.environ | self._environ, build)
+        return opened_in(session, limits)
 
     def close(self) -> None:
         """Nothing outlives a session."""
@@ -98,6 +102,7 @@ def _wgpu(environ: Mapping[str, str]) -> NativeExecutor:
         libraries[0],
         driver_version=f"Python {platform.python_version()}",
         environ=environ,
+        takes=lambda program, policy: _without_browser(program, policy) and policy.caller is Caller.js,
     )
 
 
@@ -118,36 +123,56 @@ def _dawn(environ: Mapping[str, str]) -> NativeExecutor:
         driver_version=f"Node {said.stdout.decode().strip().lstrip('v')}",
         environ=environ,
         flags=DAWN_OPTIONS,
-        callers=(Caller.js, Caller.wasm),
+        takes=_without_browser,
     )
 
 
-EXECUTORS: dict[str, Callable[[Mapping[str, str]], NativeExecutor]] = {"wgpu": _wgpu, "dawn": _dawn}
-
-_MACHINES = {"x86_64": "x64", "AMD64": "x64", "aarch64": "arm64", "arm64": "arm64"}
-_NODE_PLATFORM = (
-    "darwin-universal"
-    if sys.platform == "darwin"
-    else f"{sys.platform}-{_MACHINES.get(platform.machine(), platform.machine())}"
-)
+def _without_browser(program: Program, policy: Policy) -> bool:
+    """Not what only a browser has, a worker's realm; and not what no WebGPU has."""
+    return program.realm is Realm.main and not policy.replayed
 
 
-def _dawn_package() -> Path:
-    """The folder of npm's "webgpu": where RIG_DAWN says, or in the checkout's node_modules."""
-    said = os.environ.get("RIG_DAWN", "")
-    place = Path(said) if said else assets.folder("pages").parent / "node_modules" / "webgpu"
-    if not (place / "package.json").is_file():
-        raise NativeMissing(f"Dawn is not at {place}: npm install webgpu, and its folder in RIG_DAWN")
-    return place
+# --- CUDA --------------------------------------------------------------------------------------------------------
 
 
-def _node() -> Path:
-    """The Node that Playwright brings, or one on the PATH."""
-    spec = importlib.util.find_spec("playwright")
-    own = Path(spec.origin).parent / "driver" / "node" if spec is not None and spec.origin else None
-    if own is not None and own.is_file():
-        return own
-    found = shutil.which("node")
-    if found is None:
-        raise NativeMissing("no Node: neither the one that Playwright brings nor one on the PATH")
-    return Path(found)
+class CudaSession(ChildSession):
+    """CUDA can record and replay."""
+
+    def conflict(self, program: Program, policy: Policy, n: int) -> str:  # noqa: ARG002
+        return ""
+
+
+def _cuda(environ: Mapping[str, str]) -> NativeExecutor:
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
+        raise NativeMissing("PyTorch is not installed: pip install torch")
+    libraries = sorted((Path(spec.origin).parent / "lib").glob("*c10_cuda*"))
+    if not libraries:
+        raise NativeMissing("this PyTorch is one without CUDA")
+    return NativeExecutor(
+        "cuda",
+        importlib.metadata.version("torch"),
+        (sys.executable, "-m", "rig.native.on_cuda"),
+        libraries[0],
+        driver_version=f"Python {platform.python_version()}",
+        environ=environ,
+        takes=_chained,
+        session=CudaSession,
+    )
+
+
+CHAINED = ("increment_f32", "increment_i32")
+"""Kernels that PyTorch has as one small kernel of its own."""
+
+WAYS = (policies.policy("submit_each"), policies.policy(policies.REPLAYED))
+"""One launch each, or all of them replayed."""
+
+
+def _chained(program: Program, policy: Policy) -> bool:
+    """A chain of such kernels on one buffer."""
+    kernels = [kernel.name for kernel in program.kernels]
+    chain = program.realm is Realm.main and len(program.dispatches) == len(kernels) == 1 and kernels[0] in CHAINED
+    return chain and 0 not in program.dispatches[0].workgroups and policy in WAYS
+
+
+EXECUTORS: dict[str, Callable[[Mapping[str, str]], NativeExecutor]] = {"wgpu": _wgpu, "dawn": _dawn, "cuda": _cuda}

@@ -12,7 +12,7 @@ from rig.claims import above_one, no_figure
 from rig.experiments.base import CountLadder, Experiment, LadderOptions, Point, PolicyNames, ladder_cells, point
 from rig.frames import Run
 from rig.ladder import Ladder, back_pressure, pair, ratio, slopes
-from rig.policies import PRESETS
+from rig.policies import PRESETS, REPLAYED
 from rig.records import Metric, MetricOutcome, Name, Positive, Verdict
 
 ID = "policy"
@@ -37,7 +37,7 @@ class PolicyOptions(LadderOptions, frozen=True, kw_only=True):
     counts: CountLadder = (100, 300, 600, 1000)
     policies: PolicyNames = (
         *("submit_each", "command_buffers", "pass_each", "every_4", "every_16", "every_32", "every_64"),
-        *("every_64_pass_1", "one_pass", *PRESETS),
+        *("every_64_pass_1", "one_pass", *PRESETS, REPLAYED),
     )
     busy: tuple[Name, ...] = (
         *("submit_each", "command_buffers", "pass_each", "every_4", "every_16", "every_32", "every_64"),
