@@ -106,6 +106,14 @@ def _wgpu(environ: Mapping[str, str]) -> NativeExecutor:
     )
 
 
+_MACHINES = {"x86_64": "x64", "AMD64": "x64", "aarch64": "arm64"}
+_NODE_PLATFORM = (
+    "darwin-universal"
+    if sys.platform == "darwin"
+    else f"{sys.platform}-{_MACHINES.get(platform.machine(), platform.machine())}"
+)
+
+
 def _dawn(environ: Mapping[str, str]) -> NativeExecutor:
     package = _dawn_package()
     node = _node()
