@@ -114,7 +114,8 @@ class Runner:
         try:
             session = self.executor.launch(limits.needed(programs.values()), arm.flags)
             self.accept(session.adapter)
-            if why := gates.refusal(gates.closed_on_page(session.clock, self.profile.gates)):
+            on_gpu = gates.closed_on_gpu(session.adapter, self.profile.gates, before)
+            if why := gates.refusal([*on_gpu, *gates.closed_on_page(session.clock, self.profile.gates)]):
                 raise ExecutorFault(Outcome.not_supported, why)
             visit = Visit(number, session, cells, self.writer.sample)
             visit.prove(arm.validates)
