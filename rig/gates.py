@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rig.records import Clock, HostState, Launch, Record
+from rig.records import Adapter, Clock, HostState, Launch, Record
 
 
 class Effect(StrEnum):
@@ -24,7 +24,8 @@ class Effects(Record, frozen=True):
 
     busy, full: part of the CPU that others use before a launch, and before the first one. others: processes that do
     so. load: average load of the last minute. steal: time that a hypervisor gave to others. throttled: periods in which
-    a quota stopped us. clock, hidden: the page's clock is coarse; the page is not visible.
+    a quota stopped us. clock, hidden: the page's clock is coarse; the page is not visible. gpu_throttled: the GPU was
+    held back. gpu_users: others use it before a launch.
     """
 
     busy: Effect = Effect.mark
@@ -35,6 +36,8 @@ class Effects(Record, frozen=True):
     throttled: Effect = Effect.mark
     clock: Effect = Effect.mark
     hidden: Effect = Effect.refuse
+    gpu_throttled: Effect = Effect.mark
+    gpu_users: Effect = Effect.note
 
 
 BUSY, FULL, STEAL, THROTTLED = 0.5, 0.9, 0.05, 0.01
@@ -42,6 +45,9 @@ BUSY, FULL, STEAL, THROTTLED = 0.5, 0.9, 0.05, 0.01
 
 COARSE_TICK_US = 50.0
 """From here on the page's clock is one that a browser without cross-origin isolation gives."""
+
+HELD_BACK = ("power_cap", "hardware_slowdown", "thermal_software", "thermal_hardware", "power_brake")
+"""Reasons for a GPU's clock that say it can't do what it could; the others say that it is idle, or was set so."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +94,23 @@ def closed_on_page(clock: Clock | None, effects: Effects) -> list[Closed]:
     return _those_closed(looked_at, effects)
 
 
+def closed_on_gpu(
+    adapter: Adapter | None, effects: Effects, before: HostState, after: HostState | None = None
+) -> list[Closed]:
+    """Gates that close on the state of NVIDIA GPUs, where the adapter is one. Which one is not told: any will do."""
+    if adapter is None or adapter.is_fallback or adapter.vendor.lower() not in ("nvidia", ""):
+        return []
+    states = before.gpus + (after.gpus if after is not None else ())
+    met = {reason for gpu in states for reason in gpu.throttle_reasons or ()}
+    why = ", ".join(reason.replace("_", " ") for reason in HELD_BACK if reason in met)
+    users = max((gpu.other_processes or 0 for gpu in before.gpus), default=0)
+    looked_at = (
+        (bool(why), "gpu_throttled", "the GPU was held back", why),
+        (users > 0, "gpu_users", "other processes used the GPU before the launch", f"{users} of them"),
+    )
+    return _those_closed(looked_at, effects)
+
+
 def closed(launch: Launch, cores: int, effects: Effects, *, first: bool) -> list[Closed]:
     """All gates that closed on a launch that was made."""
     before, after = launch.host_before, launch.host_after
@@ -97,8 +120,12 @@ def closed(launch: Launch, cores: int, effects: Effects, *, first: bool) -> list
         (steal > STEAL, "steal", "a hypervisor took CPU time away", f"{steal:.0%} of it"),
         (throttled > THROTTLED, "throttled", "a CPU quota stopped the launch", f"in {throttled:.0%} of its periods"),
     )
-    on_page = closed_on_page(launch.clock, effects)
-    return [*closed_before(before, cores, effects, first=first), *_those_closed(looked_at, effects), *on_page]
+    return [
+        *closed_before(before, cores, effects, first=first),
+        *_those_closed(looked_at, effects),
+        *closed_on_gpu(launch.adapter, effects, before, after),
+        *closed_on_page(launch.clock, effects),
+    ]
 
 
 def _those_closed(looked_at: Iterable[tuple[bool, str, str, str]], effects: Effects) -> list[Closed]:

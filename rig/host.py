@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psutil
 
+from rig import nvml
 from rig.records import Host, HostState
 
 LOOK_S, LONG_LOOK_S = 0.1, 1.0
@@ -28,6 +29,9 @@ SOFTWARE_DRIVERS = ("lvp_", "vk_swiftshader")
 
 BUSY_CORES = 0.2
 """A process that uses more than so much of a core is a busy one."""
+
+_FIRST_NAMESPACE = "pid:[4026531836]"
+"""That of the machine itself: the number is a constant of Linux."""
 
 _CPU_SENSORS = {"coretemp", "k10temp", "zenpower", "cpu_thermal"}
 _CPU_ZONES = {"x86_pkg_temp", "cpu-thermal", "cpu_thermal"}
@@ -51,6 +55,8 @@ def describe() -> Host:
 
 def state(interval_s: float = LOOK_S) -> HostState:
     """Load now; the busy and stolen fractions, and other processes, are seen over the next `interval_s` seconds."""
+    # first, and outside the look at the CPU: what held a GPU back while it worked does not stay for long
+    gpus = nvml.read(all_seen=sees_all_processes())
     began, times, processes = time.monotonic(), psutil.cpu_times(), process_ticks()
     time.sleep(interval_s)
     after = psutil.cpu_times()
@@ -69,6 +75,7 @@ def state(interval_s: float = LOOK_S) -> HostState:
         busy_processes=busy_processes(processes, process_ticks(), time.monotonic() - began),
         cpu_pressure_fraction=cpu_pressure(),
         temperature_c=temperature_c(),
+        gpus=gpus,
     )
 
 
@@ -165,6 +172,15 @@ def _quota(group: Path) -> float | None:
 
 
 # --- what else runs ------------------------------------------------------------------------------------------------
+
+
+def sees_all_processes(proc: Path = PROC) -> bool:
+    """Whether none can hide from us: from inside a container, or a namespace of process ids, others are not seen."""
+    try:
+        namespace = str((proc / "self" / "ns" / "pid").readlink())
+    except OSError:
+        namespace = ""
+    return not in_container() and namespace in ("", _FIRST_NAMESPACE)
 
 
 def process_ticks(proc: Path = PROC, own: int | None = None) -> Mapping[int, int] | None:

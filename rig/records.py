@@ -377,12 +377,36 @@ class Check(Record, frozen=True):
     detail: str = ""
 
 
+class GpuState(Record, frozen=True):
+    """What an NVIDIA GPU was doing. None where it, its driver or the library does not tell.
+
+    `power_limit_w`: the one in force. `performance_state`: 0 (P0, the fastest) to 15. `throttle_reasons`: why its clock
+    was not the highest (rig.nvml.REASONS); not all of them are bad. `other_processes`: those not ours that compute or
+    draw on it; where some may be hidden, as from a container, at least so many, and None if none is seen.
+    """
+
+    name: str | None = None
+    driver_version: str | None = None
+    sm_clock_mhz: int | None = None
+    max_sm_clock_mhz: int | None = None
+    memory_clock_mhz: int | None = None
+    temperature_c: int | None = None
+    power_w: float | None = None
+    power_limit_w: float | None = None
+    performance_state: int | None = None
+    utilization_fraction: float | None = None
+    memory_used_bytes: int | None = None
+    memory_total_bytes: int | None = None
+    throttle_reasons: tuple[str, ...] | None = None
+    other_processes: int | None = None
+
+
 class HostState(Record, frozen=True):
     """What else the machine was doing. None where the system does not tell.
 
     `cpu_periods`, `cpu_throttled_periods`: of the CPU quota this process is under, since it exists; without a quota
     both stand still. `busy_processes`: those not ours that used more than a fifth of a core. `cpu_pressure_fraction`:
-    time in which something waited for a CPU, over the last 10 s.
+    time in which something waited for a CPU, over the last 10 s. `gpus`: all that NVIDIA's driver shows, in its order.
     """
 
     load_1min: float
@@ -395,6 +419,7 @@ class HostState(Record, frozen=True):
     busy_processes: int | None = None
     cpu_pressure_fraction: float | None = None
     temperature_c: float | None = None
+    gpus: tuple[GpuState, ...] = ()
 
 
 class Host(Record, frozen=True):

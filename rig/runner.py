@@ -128,7 +128,8 @@ class Runner:
         try:
             session = executor.launch(limits.needed(programs.values()), arm.flags)
             self.accept(executor.name, session.adapter)
-            if why := gates.refusal(gates.closed_on_page(session.clock, self.profile.gates)):
+            on_gpu = gates.closed_on_gpu(session.adapter, self.profile.gates, before)
+            if why := gates.refusal([*on_gpu, *gates.closed_on_page(session.clock, self.profile.gates)]):
                 raise ExecutorFault(Outcome.not_supported, why)
             visit = Visit(number, session, cells, self.writer.sample, self._outputs)
             visit.prove(arm.validates)

@@ -11,20 +11,28 @@ from rig import config, gates, host
 from rig.config import ProfileError
 from rig.gates import Effect, Effects
 from rig.measure import Exit
-from rig.records import Clock, HostState, Launch, Outcome
+from rig.records import Adapter, Clock, GpuState, HostState, Launch, Outcome
 from rig.report import environment, findings
 from tests.conftest import RunIt, small_profile
-from tests.scripted import CLOCK, ScriptedExecutor
+from tests.scripted import ADAPTER, CLOCK, ScriptedExecutor
 
 QUIET = HostState(load_1min=0.1, cpu_busy_fraction=0.02, steal_fraction=0.0, memory_free_bytes=1 << 33)
 
 
-def a_launch(before: HostState = QUIET, after: HostState = QUIET, clock: Clock | None = CLOCK) -> Launch:
+NVIDIA = replace(ADAPTER, vendor="nvidia", is_fallback=False)
+
+
+def a_launch(
+    before: HostState = QUIET,
+    after: HostState = QUIET,
+    clock: Clock | None = CLOCK,
+    adapter: Adapter | None = None,
+) -> Launch:
     return Launch(
         launch=0,
         executor="scripted",
         build=None,
-        adapter=None,
+        adapter=adapter,
         clock=clock,
         host_before=before,
         host_after=after,
@@ -98,6 +106,65 @@ def test_a_quotas_stops_are_a_share_of_its_periods_during_the_launch_and_unknown
 )
 def test_the_page_has_gates_of_its_own(clock: Clock | None, gates_closed: dict[str, Effect]) -> None:
     assert closed(clock=clock) == gates_closed
+
+
+def with_gpus(*gpus: GpuState) -> HostState:
+    return replace(QUIET, gpus=gpus)
+
+
+def held(*reasons: str) -> HostState:
+    return with_gpus(GpuState(throttle_reasons=reasons))
+
+
+@pytest.mark.parametrize(
+    "reason", ["power_cap", "thermal_software", "thermal_hardware", "hardware_slowdown", "power_brake"]
+)
+def test_a_gpu_held_back_before_or_after_marks_the_launch(reason: str) -> None:
+    assert closed(adapter=NVIDIA, before=held("gpu_idle", reason)) == {"gpu_throttled": Effect.mark}
+    assert closed(adapter=NVIDIA, after=held(reason)) == {"gpu_throttled": Effect.mark}
+
+
+def test_a_gpu_that_idles_is_set_so_or_tells_nothing_closes_nothing() -> None:
+    assert closed(adapter=NVIDIA, before=held("gpu_idle", "applications_clocks", "sync_boost")) == {}
+    assert closed(adapter=NVIDIA, before=with_gpus(GpuState(other_processes=0)), after=with_gpus(GpuState())) == {}
+
+
+def test_others_on_the_gpu_before_a_launch_are_a_note_and_after_it_nothing() -> None:
+    used = with_gpus(GpuState(other_processes=2), GpuState(other_processes=1))
+    assert closed(adapter=NVIDIA, before=used) == {"gpu_users": Effect.note}
+    assert closed(adapter=NVIDIA, after=used) == {}
+
+
+@pytest.mark.parametrize(
+    ("adapter", "concerned"),
+    [
+        (NVIDIA, True),
+        (replace(NVIDIA, vendor=""), True),
+        (replace(NVIDIA, vendor="intel"), False),
+        (replace(NVIDIA, is_fallback=True), False),
+        (None, False),
+    ],
+)
+def test_a_gpu_says_nothing_about_a_launch_on_another_adapter(adapter: Adapter | None, concerned: bool) -> None:
+    state = with_gpus(GpuState(throttle_reasons=("power_cap",), other_processes=1))
+    gates_closed = {"gpu_throttled": Effect.mark, "gpu_users": Effect.note} if concerned else {}
+    assert closed(adapter=adapter, before=state) == gates_closed
+
+
+def test_the_gates_of_the_gpu_say_what_was_found() -> None:
+    state = with_gpus(GpuState(throttle_reasons=("power_cap", "thermal_hardware"), other_processes=2))
+    assert [gate.sentence for gate in gates.closed_on_gpu(NVIDIA, Effects(), state)] == [
+        "the GPU was held back: power cap, thermal hardware",
+        "other processes used the GPU before the launch: 2 of them",
+    ]
+
+
+def test_a_gpu_refuses_nothing_before_the_adapter_is_known() -> None:
+    refusing = Effects(gpu_throttled=Effect.refuse, gpu_users=Effect.refuse)
+    state = with_gpus(GpuState(throttle_reasons=("power_cap",), other_processes=1))
+    assert gates.closed_before(state, 4, refusing, first=True) == []
+    assert gates.refusal(gates.closed_on_gpu(None, refusing, state)) == ""
+    assert "--set gates.gpu_throttled=mark" in gates.refusal(gates.closed_on_gpu(NVIDIA, refusing, state))
 
 
 def test_a_refusal_says_what_was_found_and_how_to_measure_all_the_same() -> None:
@@ -187,3 +254,13 @@ def test_a_hidden_page_is_refused_before_it_is_timed(run_it: RunIt, looks: list[
     assert "the page was not visible: it was hidden" in why
     assert run.samples.empty
     assert {launch.outcome for launch in run.launches} == {Outcome.not_supported}
+
+
+def test_others_on_the_gpu_are_refused_once_the_adapter_is_known_to_be_one(
+    run_it: RunIt, looks: list[HostState]
+) -> None:
+    looks += [with_gpus(GpuState(other_processes=1))] * 9
+    code, why, run = run_it(ScriptedExecutor(adapter=NVIDIA), small_profile(gates={"gpu_users": "refuse"}))
+    assert code is Exit.no_result
+    assert "other processes used the GPU before the launch: 1 of them" in why
+    assert run.samples.empty

@@ -22,6 +22,7 @@ from rig.records import (
     Cell,
     Check,
     Clock,
+    GpuState,
     Host,
     HostState,
     Launch,
@@ -34,7 +35,7 @@ from rig.records import (
     Sample,
     Summary,
 )
-from rig.report import page, words
+from rig.report import environment, page, words
 from tests.scripted import ScriptedExecutor
 
 COUNTS = [1, 10, 50, 100, 200, 500]
@@ -405,6 +406,43 @@ def test_b44_any_adapter_name_survives_as_text(name: str) -> None:
     assert "\u202e" not in html
     if name not in ("", "NaN"):
         assert re.sub(r"\s+", " ", name) in text_of(html)
+
+
+# --- GPUs --------------------------------------------------------------------------------------------------------
+
+
+def test_each_gpu_is_told_before_and_after_each_launch_and_what_it_does_not_tell_has_no_column() -> None:
+    idle = GpuState(
+        name="NVIDIA H200",
+        sm_clock_mhz=345,
+        max_sm_clock_mhz=1980,
+        temperature_c=31,
+        power_w=76.5,
+        power_limit_w=700.0,
+        performance_state=0,
+        throttle_reasons=("gpu_idle",),
+    )
+    hot = replace(idle, sm_clock_mhz=1500, temperature_c=84, power_w=None, throttle_reasons=())
+    launch = replace(a_launch(0), host_before=replace(QUIET, gpus=(idle, idle)), host_after=replace(QUIET, gpus=(hot,)))
+    run = a_run([launch, *some_launches(3)[1:]])
+    table = environment.gpu_table(run)
+    first, second = (dict(zip(table.head, row, strict=True)) for row in table.rows)
+    assert first == {
+        "launch": "0",
+        "GPU": "NVIDIA H200",
+        "SM clock, MHz": "345 of 1,980 → 1,500 of 1,980",
+        "temperature, °C": "31 → 84",
+        "power, W": "76.5 of 700 → not measured",
+        "state": "P0 → P0",
+        "not at its highest clock for": "gpu idle → no reason",
+    }
+    assert second["temperature, °C"] == "31 → not measured"
+    assert "345 of 1,980 → 1,500 of 1,980" in text_of(html_of(run))
+    assert_honest(html_of(run))
+
+
+def test_a_run_without_gpus_has_no_table_of_them(whole: str) -> None:
+    assert "NVIDIA GPUs" not in text_of(whole)
 
 
 # --- the page ----------------------------------------------------------------------------------------------------

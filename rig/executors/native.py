@@ -135,6 +135,27 @@ def _dawn(environ: Mapping[str, str]) -> NativeExecutor:
     )
 
 
+def _dawn_package() -> Path:
+    """The folder of npm's "webgpu": where RIG_DAWN says, or in the checkout's node_modules."""
+    said = os.environ.get("RIG_DAWN", "")
+    place = Path(said) if said else assets.folder("pages").parent / "node_modules" / "webgpu"
+    if not (place / "package.json").is_file():
+        raise NativeMissing(f"Dawn is not at {place}: npm install webgpu, and its folder in RIG_DAWN")
+    return place
+
+
+def _node() -> Path:
+    """The Node that Playwright brings, or one on the PATH."""
+    spec = importlib.util.find_spec("playwright")
+    own = Path(spec.origin).parent / "driver" / "node" if spec is not None and spec.origin else None
+    if own is not None and own.is_file():
+        return own
+    found = shutil.which("node")
+    if found is None:
+        raise NativeMissing("no Node: neither the one that Playwright brings nor one on the PATH")
+    return Path(found)
+
+
 def _without_browser(program: Program, policy: Policy) -> bool:
     """Not what only a browser has, a worker's realm; and not what no WebGPU has."""
     return program.realm is Realm.main and not policy.replayed

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import msgspec
 
 from rig.frames import Run
 from rig.gates import Closed, throttled_fraction
-from rig.records import Adapter, Build, HostState, Launch, Outcome
+from rig.records import Adapter, Build, GpuState, HostState, Launch, Outcome
 from rig.report import findings, words
 
 
@@ -174,6 +175,49 @@ def _launch(launch: Launch, states: Sequence[str], disturbed: Sequence[Closed]) 
         _moment(launch.ended),
         first_line(launch.detail) or "none",
     )
+
+
+GPU_STATES: Mapping[str, Callable[[GpuState], str]] = {
+    "SM clock, MHz": lambda gpu: _of(gpu.sm_clock_mhz, gpu.max_sm_clock_mhz),
+    "memory clock, MHz": lambda gpu: words.exact(gpu.memory_clock_mhz),
+    "temperature, °C": lambda gpu: words.exact(gpu.temperature_c),
+    "power, W": lambda gpu: _of(gpu.power_w, gpu.power_limit_w),
+    "state": lambda gpu: words.MISSING if gpu.performance_state is None else f"P{gpu.performance_state}",
+    "not at its highest clock for": lambda gpu: _reasons(gpu.throttle_reasons),
+    "other processes": lambda gpu: words.exact(gpu.other_processes),
+}
+"""What a GPU was doing, by the column that tells it."""
+
+
+def gpu_table(run: Run) -> Table:
+    """Every NVIDIA GPU before and after every launch; no rows where there is none."""
+    met = [(launch, *pair) for launch in run.launches for pair in _gpus(launch)]
+    states = [state for _, *pair in met for state in pair]
+    told = [name for name, tell in GPU_STATES.items() if any(tell(state) != words.MISSING for state in states)]
+    rows = (
+        (
+            str(launch.launch),
+            words.given(before.name or after.name or ""),
+            *(f"{GPU_STATES[name](before)} → {GPU_STATES[name](after)}" for name in told),
+        )
+        for launch, before, after in met
+    )
+    return Table("NVIDIA GPUs", ("launch", "GPU", *told), tuple(rows))
+
+
+def _gpus(launch: Launch) -> Iterable[tuple[GpuState, GpuState]]:
+    return zip_longest(launch.host_before.gpus, launch.host_after.gpus, fillvalue=GpuState())
+
+
+def _of(value: float | None, most: float | None) -> str:
+    """What is, and the most that could be."""
+    return words.number(value) if value is None or most is None else f"{words.number(value)} of {words.number(most)}"
+
+
+def _reasons(reasons: Sequence[str] | None) -> str:
+    if reasons is None:
+        return words.MISSING
+    return ", ".join(reason.replace("_", " ") for reason in reasons) or "no reason"
 
 
 def _moment(text: str) -> str:

@@ -85,6 +85,7 @@ def render(run: Run, summary: Summary) -> str:
         command=method.command(run),
         environment=environment.facts(run),
         launches=environment.launch_table(run),
+        gpus=environment.gpu_table(run),
     )
 
 
