@@ -1,4 +1,4 @@
-"""The wheel: works outside the tree, pages and kernels included."""
+"""The wheel: works outside the tree, pages, kernels and published figures included."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from rig.records import encode
 assert assets.folder("pages").is_dir() and {wheel!r} in str(assets.folder("pages"))
 assert "executor.js" in page.harness() and increment_chain() and config.load("quick")
 from rig.report import page as report
+from rig.published import rows
+assert {wheel!r} in str(rows.FILE) and rows.read()
 print("whole")
 """
 

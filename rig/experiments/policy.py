@@ -19,6 +19,8 @@ ID = "policy"
 BASE = "submit_each"
 """The policy that the others are compared with."""
 
+PUBLISHED = "pass_each"
+"""The way of sharing a submit that the papers have a figure of, by their own estimator."""
 
 SATURATED = 0.8
 """From this share of the cores on, more of anything would only wait."""
@@ -65,6 +67,8 @@ def compute(run: Run, options: PolicyOptions) -> list[Metric]:
             continue
         primary[name], by_span, by_wall = pair(ID, {"policy": name}, good)
         found += [by_span.per_dispatch(), by_wall.per_dispatch()]
+        if name == PUBLISHED and figures.PUBLISHED_N in options.counts:
+            found.append(figures.total_over_n(run, ID, name, good))
         stages = {"encode": slopes(good, good["encode_us"], "median"), **_busy(run, options, name, good)}
         stalls = back_pressure(ID, name, good)
         held_up = "encoding is held up by back-pressure inside the ladder" if stalls else ""

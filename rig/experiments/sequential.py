@@ -16,8 +16,6 @@ from rig.records import Metric, MetricOutcome, Positive, Verdict, VerdictOutcome
 
 ID = "sequential"
 NO_SUBMIT_EACH = "this run has no submit_each in its sequential experiment"
-PUBLISHED_N = 100
-"""The papers divide the time of so many dispatches, the final wait included, by their number."""
 
 
 class SequentialOptions(LadderOptions, frozen=True, kw_only=True):
@@ -51,27 +49,13 @@ def _of(run: Run, name: str) -> list[Metric]:
         ]
     primary, by_span, by_wall = pair(ID, {"policy": name}, good)
     found = [by_span.per_dispatch(), by_wall.per_dispatch()]
-    found += [by_wall.fixed(), _total_over_n(run, name, good), _naive_over_true(run, name, good, primary)]
+    found += [by_wall.fixed(), figures.total_over_n(run, ID, name, good), _naive_over_true(run, name, good, primary)]
     found += _parts(name, good, primary)
     found += [*(range_ for ladder in (by_span, by_wall) if ladder.stamped for range_ in ladder.fitted())]
     found += [*by_wall.knee(), *back_pressure(ID, name, good), *primary.modes()]
     if by_span.stamped:
         found.append(ratio("sequential.wall_over_span", {"policy": name}, by_wall, by_span))
     return found
-
-
-def _total_over_n(run: Run, name: str, good: pd.DataFrame) -> Metric:
-    """The published estimator: mean time of 100 dispatches, the wait included, over 100."""
-    metric = "sequential.total_over_n_us"
-    variant: figures.Variant = {"policy": name, "n": PUBLISHED_N}
-    rows = good[good["n"] == PUBLISHED_N]
-    if rows.empty:
-        return figures.missing(
-            ID, metric, variant, "us", *figures.why_none(run, run.rows(ID, policy=name, n=PUBLISHED_N), ID)
-        )
-    return figures.over_launches(
-        ID, metric, variant, "us", rows.groupby("launch")["wall_us"].mean() / PUBLISHED_N, len(rows)
-    )
 
 
 def _naive_over_true(run: Run, name: str, good: pd.DataFrame, primary: Ladder) -> Metric:

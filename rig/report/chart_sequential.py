@@ -9,6 +9,7 @@ import altair as alt
 import numpy as np
 
 from rig.experiments import sequential
+from rig.figures import PUBLISHED_N
 from rig.frames import Run
 from rig.ladder import Ladder
 from rig.records import Metric
@@ -209,7 +210,7 @@ def _slope_band(slope: Metric, x: Row, y: Row, xs: Domain) -> tuple[list[charts.
 
 
 def _ring(published: Metric, x: Row, y: Row) -> list[charts.Layer]:
-    n = published.variant.get("n", sequential.PUBLISHED_N)
+    n = published.variant.get("n", PUBLISHED_N)
     base, at, value = charts.layer([{"n": n, "y": published.value}]), alt.X("n:Q", **x), alt.Y("y:Q", **y)
     ring = base.mark_point(shape="circle", size=190, filled=False, color=charts.INK, strokeWidth=1.5)
     text = f"total over {n}: {words.quantity(published.value, 'us')}"

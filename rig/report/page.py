@@ -13,7 +13,16 @@ from rig.claims import CLAIMS
 from rig.experiments import REGISTRY, sequential, single_op
 from rig.frames import Run
 from rig.records import Metric, MetricOutcome, Summary, Verdict, VerdictOutcome
-from rig.report import chart_intervals, chart_sequential, chart_single_op, environment, findings, method, words
+from rig.report import (
+    chart_intervals,
+    chart_sequential,
+    chart_single_op,
+    environment,
+    findings,
+    method,
+    published,
+    words,
+)
 from rig.report.charts import Figure
 
 _HERE = Path(__file__).resolve().parent
@@ -80,6 +89,7 @@ def render(run: Run, summary: Summary) -> str:
         counting=method.counting(run),
         void=method.void_table(run),
         verdicts=[_verdict(verdict) for verdict in summary.verdicts],
+        published=published.section(run, summary),
         sections=[_section(name, run, summary) for name in _experiments(run, summary)],
         method=method.method(run),
         command=method.command(run),
