@@ -42,9 +42,8 @@ def _of(run: Run, executor: str, profile: Profile) -> list[Metric]:
     """Figures of an executor beside the main one, which their variant names; none of what is not for it."""
     found: list[Metric] = []
     for name in profile.experiments:
-        options = config.options(profile, name)
-        if REGISTRY[name].everywhere(options):
-            found += REGISTRY[name].figures(run, options)
+        if config.beside(profile, name):
+            found += REGISTRY[name].figures(run, config.options(profile, name))
     return [
         msgspec.structs.replace(metric, variant={**metric.variant, "executor": executor})
         for metric in found

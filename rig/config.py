@@ -33,7 +33,8 @@ class Launches(Record, frozen=True):
 class Profile(Record, frozen=True):
     """`precision`: relative half-interval aimed at; without it the budget decides. `options`: by experiment id.
 
-    `gates`: what is done where a launch is disturbed. `also`: executors whose launches take turns with the browser's.
+    `gates`: what is done where a launch is disturbed. `also`: executors whose launches take turns with the browser's;
+    `also_experiments`: those that they run, all if none is named.
     """
 
     name: Name
@@ -44,6 +45,7 @@ class Profile(Record, frozen=True):
     precision: Annotated[float, msgspec.Meta(gt=0, lt=1)] | None = None
     gates: Effects = Effects()
     also: tuple[Name, ...] = ()
+    also_experiments: tuple[Name, ...] = ()
     options: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
@@ -86,7 +88,7 @@ def resolve(data: dict[str, Any], where: str) -> Profile:
     looks = profile.launches.looks
     if list(looks) != sorted(set(looks)):
         raise ProfileError(f"profile {where}: launches.looks: {list(looks)} does not rise")
-    for name in (*profile.experiments, *given):
+    for name in (*profile.experiments, *profile.also_experiments, *given):
         if name not in REGISTRY:
             raise ProfileError(f"profile {where}: unknown experiment '{name}' (there are {', '.join(REGISTRY)})")
     if all(REGISTRY[name].in_every_block for name in profile.experiments):
@@ -112,6 +114,12 @@ def options(profile: Profile, experiment: str) -> Options:
     value = profile.options[experiment]
     assert isinstance(value, Options)
     return value
+
+
+def beside(profile: Profile, experiment: str) -> bool:
+    """Whether executors beside the browser run this experiment."""
+    named = not profile.also_experiments or experiment in profile.also_experiments
+    return named and REGISTRY[experiment].everywhere(options(profile, experiment))
 
 
 def _find(profile: str) -> Path:

@@ -136,7 +136,7 @@ def render(run: Path) -> Summary:
     """Computes summary.json and report.html of a stored run again. StoreError where the run is not whole."""
     stored = frames.read(run)
     summary = analysis.summarise(stored)
-    store.write_json(run / store.SUMMARY, summary)
+    store.write_summary(run / store.SUMMARY, summary)
     store.write_text(run / store.REPORT, page.render(stored, summary))
     return summary
 

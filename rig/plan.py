@@ -56,7 +56,7 @@ def cells(profile: Profile, arm: Arm, executor: Executor) -> dict[str, tuple[Cel
 
 def _is_in(profile: Profile, experiment: str, arm: Arm) -> bool:
     if arm.executor:
-        return REGISTRY[experiment].everywhere(config.options(profile, experiment))
+        return config.beside(profile, experiment)
     return REGISTRY[experiment].in_every_block or arm in _arms(profile, experiment)
 
 

@@ -122,6 +122,14 @@ def write_json(path: Path, data: object) -> None:
     write_text(path, msgspec.json.format(encode(plain(data)), indent=1).decode() + "\n")
 
 
+def write_summary(path: Path, summary: Summary) -> None:
+    """Strict JSON, a line a figure and a line a verdict, replaced in one step."""
+    metrics, verdicts = (
+        ",\n".join(encode(row).decode() for row in rows) for rows in (summary.metrics, summary.verdicts)
+    )
+    write_text(path, f'{{"schema":{summary.schema},\n"metrics":[\n{metrics}\n],\n"verdicts":[\n{verdicts}\n]}}\n')
+
+
 def write_text(path: Path, text: str) -> None:
     """UTF-8, replaced in one step. StoreError where it can't be written."""
     partial = path.with_suffix(".partial")
