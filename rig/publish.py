@@ -29,7 +29,9 @@ def publish(run: Path, to: Path) -> Path:
         for name in (store.MANIFEST, store.LAUNCHES):
             shutil.copyfile(run / name, partial / name)
         (partial / store.CELLS).write_bytes(encode(store.read_cells(run)))
-        lines = b"".join(encode(sample) + b"\n" for sample in store.read_samples(run))
+        # those of one cell together, and cells beside those like them: a quarter smaller
+        samples = sorted(store.read_samples(run), key=lambda s: (s.experiment, s.n, s.cell, s.launch, s.block))
+        lines = b"".join(encode(sample) + b"\n" for sample in samples)
         (partial / (store.SAMPLES + ".gz")).write_bytes(gzip.compress(lines, mtime=0))
         if not any(metric.value is not None for metric in render(partial).metrics):
             raise store.StoreError(f"{run} has no figure at all")

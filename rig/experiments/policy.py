@@ -57,7 +57,7 @@ def compute(run: Run, options: PolicyOptions) -> list[Metric]:
     """Of each policy: slopes by span and wall, what each stage takes of a dispatch and which one binds, the CPU that
     all of it uses, and its gain over one submit each.
     """
-    primary: dict[str, Ladder] = {}
+    walls: dict[str, Ladder] = {}
     found: list[Metric] = []
     for name in options.policies:
         rows = run.rows(ID, policy=name)
@@ -65,7 +65,8 @@ def compute(run: Run, options: PolicyOptions) -> list[Metric]:
         if reason := figures.no_slope(run, rows, ID):
             found += _nothing(name, *reason)
             continue
-        primary[name], by_span, by_wall = pair(ID, {"policy": name}, good)
+        _, by_span, by_wall = pair(ID, {"policy": name}, good)
+        walls[name] = by_wall
         found += [by_span.per_dispatch(), by_wall.per_dispatch()]
         if name == PUBLISHED and figures.PUBLISHED_N in options.counts:
             found.append(figures.total_over_n(run, ID, name, good))
@@ -76,9 +77,10 @@ def compute(run: Run, options: PolicyOptions) -> list[Metric]:
         found += [_mean("busy_us", {"policy": name}, stages["busy"], len(good))] if "busy" in stages else []
         found += [*_threads(run, name, good, by_wall, stages), *_binding(name, by_wall, stages, len(good), held_up)]
         found += [*_stamping(run, options, name, good), *stalls]
-    if BASE in primary:
+    if BASE in walls:
+        # by wall: in one submit the GPU's clock does not see what the caller waits for
         found += [
-            ratio("policy.gain", {"policy": name}, primary[BASE], own) for name, own in primary.items() if name != BASE
+            ratio("policy.gain", {"policy": name}, walls[BASE], own) for name, own in walls.items() if name != BASE
         ]
     return found
 

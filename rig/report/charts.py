@@ -139,7 +139,19 @@ def embedded(svg: str, alt_text: str) -> Markup:
     view = re.search(r'viewBox="([^"]*)"', svg)
     head = f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" role="img" aria-label="{named}"'
     head += f' viewBox="{view[1] if view else f"0 0 {WIDTH} {HEIGHT}"}">'
-    return Markup(re.sub(r"^.*?<svg\b[^>]*>", lambda _: head, svg, count=1, flags=re.S))
+    return Markup(lean(re.sub(r"^.*?<svg\b[^>]*>", lambda _: head, svg, count=1, flags=re.S)))
+
+
+_IDLE = re.compile(
+    r' (?:opacity="1"|stroke-width="1"|pointer-events="none"|aria-roledescription="[^"]*"|role="graphics-[a-z]*")'
+    r'|<path class="(?:background|foreground)"[^>]* (?:d="M0,0h0v0h0Z"|display="none")[^>]*/>'
+)
+_LONG = re.compile(r"(\d+\.\d\d)\d+")
+
+
+def lean(svg: str) -> str:
+    """The same picture in two thirds of the bytes: without what is a default, empty or a hundredth of a pixel."""
+    return _LONG.sub(r"\1", _IDLE.sub("", svg))
 
 
 def _hash(text: str) -> int:

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from rig import analysis, gates
+from rig import analysis, beside, gates
 from rig.frames import Run
 from rig.gates import COARSE_TICK_US
-from rig.records import Adapter, Build, Launch, Metric, Outcome, Summary, canonical
+from rig.ladder import MOST_APART
+from rig.records import Adapter, Build, Launch, Metric, MetricOutcome, Outcome, Summary, canonical
 from rig.report import words
 
 # --- first lines -------------------------------------------------------------------------------------------------
@@ -20,8 +21,42 @@ COSTS = ("sequential", "program", "policy")
 
 
 def headline(summary: Summary) -> list[str]:
-    """What a dispatch costs and what timing it naively says, with intervals; or why there is no figure."""
-    return [*_costs(summary), *_modes(summary), *_naive(summary)]
+    """What a dispatch costs and what timing it naively says, with intervals, in the browser; or why there is no figure;
+    and what the browser's share of it is.
+    """
+    own = msgspec.structs.replace(summary, metrics=tuple(m for m in summary.metrics if "executor" not in m.variant))
+    return [*_costs(own), *_serial(own), *_modes(own), *_naive(own), *_beside(summary)]
+
+
+def _serial(summary: Summary) -> list[str]:
+    """Where the wall clearly takes more than the GPU, both are told: what one submit holds runs only once issued."""
+    by_key = {m.key: m for m in summary.metrics}
+    told = []
+    for ratio in (m for m in summary.metrics if m.metric == "sequential.wall_over_span"):
+        policy = str(ratio.variant.get("policy", ""))
+        wall = by_key.get(f"sequential.per_dispatch_us{{clock=wall,policy={policy}}}")
+        apart = ratio.outcome is MetricOutcome.ok and (ratio.ci_low or 0) > MOST_APART
+        if apart and wall is not None and not words.absence(wall):
+            told.append(
+                f"{words.sentence(words.policy(policy))}, the caller waits {_value(wall)} for a dispatch, by wall "
+                "time: it runs only after all of them were issued and translated."
+            )
+    return told
+
+
+def _beside(summary: Summary) -> list[str]:
+    """The browser against executors without one."""
+    ratios = [m for m in summary.metrics if m.metric == "native.ratio" and m.outcome is MetricOutcome.ok]
+    core = [m for m in ratios if m.variant.get("policy") in beside.CORE]
+    parts = [f"{_value(m)} {_counterpart(m)}" for m in core]
+    return [f"By wall time, a dispatch in the browser costs {words.listed(parts)}."] if parts else []
+
+
+def _counterpart(ratio: Metric) -> str:
+    policy, executor = str(ratio.variant["policy"]), str(ratio.variant["executor"])
+    if executor == beside.CUDA:
+        return f"a kernel of CUDA's {'replayed in a graph' if policy == 'one_pass' else 'launched on its own'}"
+    return f"one on {executor} {words.policy(policy)}"
 
 
 def _costs(summary: Summary) -> list[str]:
@@ -146,7 +181,7 @@ def builds(run: Run) -> list[Build]:
 
 def adapter_line(run: Run) -> str:
     """Which adapter was obtained and which was asked for."""
-    got = words.listed(dict.fromkeys(adapter.label for adapter in adapters(run))) or "none, no launch gave one"
+    got = words.listed(dict.fromkeys(adapter.label for adapter in adapters(run.main))) or "none, no launch gave one"
     return f"{got}; asked for: {words.given(run.manifest.plan.adapter_asked)}"
 
 
@@ -158,14 +193,14 @@ def banners(run: Run) -> list[str]:
     good = [launch for launch in run.launches if launch.outcome is Outcome.ok]
     told = [_software(run), _unfinished(run), _no_good_launch(run, good)]
     told += [
-        _differ("adapter", len(adapters(run))),
-        _differ("browser build", len({(build.version, build.sha256) for build in builds(run)})),
+        _differ("adapter", len(adapters(run.main))),
+        _differ("browser build", len({(build.version, build.sha256) for build in builds(run.main)})),
     ]
     return [text for text in (*told, *_clock_banners(run.launches), _disturbed(run)) if text]
 
 
 def _software(run: Run) -> str:
-    software = [adapter for adapter in adapters(run) if adapter.is_fallback]
+    software = [adapter for adapter in adapters(run.main) if adapter.is_fallback]
     if not software:
         return ""
     names = words.listed(dict.fromkeys(adapter.label for adapter in software))

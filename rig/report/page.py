@@ -20,6 +20,7 @@ from rig.report import (
     environment,
     findings,
     method,
+    natives,
     published,
     words,
 )
@@ -90,7 +91,8 @@ def render(run: Run, summary: Summary) -> str:
         void=method.void_table(run),
         verdicts=[_verdict(verdict) for verdict in summary.verdicts],
         published=published.section(run, summary),
-        sections=[_section(name, run, summary) for name in _experiments(run, summary)],
+        natives=natives.section(run, summary),
+        sections=[_section(name, run.main, summary) for name in _experiments(run, summary)],
         method=method.method(run),
         command=method.command(run),
         environment=environment.facts(run),
@@ -122,11 +124,15 @@ def _placed(value: object) -> str:
 def _about(run: Run) -> list[tuple[str, str]]:
     """The lines under the findings: on what, with what, when."""
     host = run.manifest.host
-    builds = dict.fromkeys(f"{build.flavour} {build.version}" for build in findings.builds(run))
+    builds = dict.fromkeys(f"{build.flavour} {build.version}" for build in findings.builds(run.main))
+    also = dict.fromkeys(
+        f"{build.flavour} {build.version}" for name in run.also for build in findings.builds(run.of(name))
+    )
     profile = run.manifest.plan.profile.get("name", "without a name")
     return [
         ("Adapter", findings.adapter_line(run)),
         ("Browser", words.listed(builds) or "none, no launch gave one"),
+        *([("Beside it", words.listed(also) or "none, no launch of another executor began")] if run.also else []),
         ("Host", f"{words.given(host.cpu)}, {words.counted(host.cores, 'core')}; {words.given(host.system)}"),
         ("Run", f"profile {profile}, {run.manifest.started} to {run.manifest.ended}; {words.given(run.manifest.why)}"),
     ]
@@ -135,12 +141,14 @@ def _about(run: Run) -> list[tuple[str, str]]:
 def _experiments(run: Run, summary: Summary) -> list[str]:
     """The experiments of the run: planned ones first, then whatever else has samples or figures."""
     planned = run.manifest.plan.profile.get("experiments") or ()
-    measured = [metric.experiment for metric in summary.metrics] + [str(e) for e in run.samples["experiment"].unique()]
+    measured = [m.experiment for m in summary.metrics if "executor" not in m.variant] + [
+        str(e) for e in run.samples["experiment"].unique()
+    ]
     return list(dict.fromkeys([*(str(name) for name in planned), *measured]))
 
 
 def _section(name: str, run: Run, summary: Summary) -> Section:
-    metrics = [metric for metric in summary.metrics if metric.experiment == name]
+    metrics = [m for m in summary.metrics if m.experiment == name and "executor" not in m.variant]
     known = REGISTRY.get(name)
     return Section(
         id=name,
