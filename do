@@ -33,11 +33,11 @@ has_chromium() {
 }
 
 missing_packages() {
-  local package
-  while read -r package _; do
-    case $package in
-      '#') ;;
-      python3*) venv_is_current || python_fits || echo "$package" ;; # any Python that is new enough will do
+  local package role
+  while read -r package role _; do
+    case $package:$role in
+      '#':* | *:image) ;;
+      python3*:*) venv_is_current || python_fits || echo "$package" ;; # any Python that is new enough will do
       *) is_installed "$package" || echo "$package" ;;
     esac
   done <setup/debian-packages
@@ -116,7 +116,7 @@ python_packages() { # runtime | dev
 
 node_packages() {
   is_current node_modules/.done package-lock.json && return
-  step 'type checker for the pages' .venv/bin/npm ci --no-audit --no-fund
+  step 'Dawn, and the type checker for the pages' .venv/bin/npm ci --no-audit --no-fund
   key package-lock.json >node_modules/.done
 }
 
@@ -161,7 +161,7 @@ lock() {
   # its own environment, so that locks which cannot be installed can still be replaced
   local tools=.cache/lock-tools common
   [ -e $tools/done ] || step 'lock tools' lock_tools "$tools"
-  common=(pip compile pyproject.toml --extra build --universal --python-version 3.11 --generate-hashes
+  common=(pip compile pyproject.toml --extra build --extra native --universal --python-version 3.11 --generate-hashes
     --no-annotate --custom-compile-command './do lock' -q "$@")
   $tools/bin/uv "${common[@]}" -o requirements.lock
   $tools/bin/uv "${common[@]}" --extra dev -o requirements-dev.lock

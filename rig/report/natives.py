@@ -52,10 +52,7 @@ def _rows(
             policy = str(metric.variant.get("policy", ""))
             found[policy, str(metric.variant.get("executor", ""))] = metric
     policies = list(dict.fromkeys(policy for policy, _ in found))
-    return [
-        (told, words.policy(policy) if policy else "–", *(_cell(found.get((policy, one))) for one in executors))
-        for policy in policies
-    ]
+    return [(told, policy or "–", *(_cell(found.get((policy, one))) for one in executors)) for policy in policies]
 
 
 def _cell(metric: Metric | None) -> str:
@@ -68,5 +65,4 @@ def _cell(metric: Metric | None) -> str:
 
 def _named(metric: Metric) -> str:
     policy, executor = str(metric.variant.get("policy", "")), str(metric.variant["executor"])
-    against = f", {words.policy(beside.REPLAYED)}" if executor == beside.CUDA and policy == "one_pass" else ""
-    return f"{words.policy(policy)} against {executor}{against}"
+    return f"{policy} over {beside.REPLAYED}" if executor == beside.CUDA and policy == "one_pass" else policy
