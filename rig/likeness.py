@@ -25,8 +25,16 @@ def good(run: Run) -> list[Launch]:
 
 
 def unlike(a: Run, b: Run) -> list[str]:
-    """Why figures of the two runs are not of the same thing, each reason with both sides; empty where they are."""
-    found = [*_mixed("A", a), *_mixed("B", b), *machines(a, b)]
+    """Why figures of the two runs are not of the same thing, each reason with both sides; empty where they are.
+    Executors beside the main one are compared where both runs have them.
+    """
+    both = [name for name in a.also if name in b.also]
+    pairs = [(a.main, b.main), *((a.of(name), b.of(name)) for name in both)]
+    return [*machines(a, b), *(reason for pair in pairs for reason in _unlike(*pair))]
+
+
+def _unlike(a: Run, b: Run) -> list[str]:
+    found = [*_mixed("A", a), *_mixed("B", b)]
     ours, theirs = _adapters(a), _adapters(b)
     if ours.keys() != theirs.keys():
         found.append(_apart(list(ours.values()), list(theirs.values())))
@@ -124,12 +132,15 @@ def _builds(launches: Iterable[Launch]) -> list[Build]:
 
 
 def _facts(run: Run) -> dict[str, str]:
-    manifest, builds = run.manifest, _builds(good(run))
+    manifest, builds = run.manifest, _builds(good(run.main))
 
     def of_builds(field: str) -> str:
         return ", ".join(dict.fromkeys(str(getattr(build, field)) for build in builds))
 
     return {
+        "executors beside it": ", ".join(
+            dict.fromkeys(f"{b.flavour} {b.version}" for n in run.also for b in _builds(good(run.of(n))))
+        ),
         "browser": of_builds("flavour"),
         "browser version": of_builds("version"),
         "executable hash": of_builds("sha256"),
@@ -145,7 +156,7 @@ def _facts(run: Run) -> dict[str, str]:
 
 def _flags(run: Run) -> list[str]:
     """Effective flags of the main arm. Of a list (`--enable-features=a,b`) each item is told apart."""
-    builds = _builds(launch for launch in good(run) if not launch.arm)
+    builds = _builds(launch for launch in good(run.main) if not launch.arm)
     return [part for flag in (builds[0].flags if builds else ()) for part in _parts(flag)]
 
 

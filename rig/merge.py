@@ -98,12 +98,12 @@ def _plans_apart(ours: Manifest, theirs: Manifest) -> str:
 
 
 def _by_arm(run: Run, what: Callable[[Launch], msgspec.Struct | None]) -> dict[str, dict[bytes, msgspec.Struct]]:
-    """The different records that the launches of each arm have, by their JSON."""
+    """The different records that the launches of each executor and arm have, by their JSON."""
     found: dict[str, dict[bytes, msgspec.Struct]] = {}
     for launch in run.launches:
         record = what(launch)
         if record is not None:
-            found.setdefault(launch.arm, {})[canonical(record)] = record
+            found.setdefault(f"{launch.executor} {launch.arm}", {})[canonical(record)] = record
     return found
 
 

@@ -123,7 +123,7 @@ def write_json(path: Path, data: object) -> None:
 
 
 def write_summary(path: Path, summary: Summary) -> None:
-    """Strict JSON, a line a figure and a line a verdict, numbers to nine digits; replaced in one step."""
+    """Strict JSON, a line a figure and a line a verdict, numbers to ten digits; replaced in one step."""
     metrics, verdicts = (
         ",\n".join(encode(_rounded(plain(row))).decode() for row in rows)
         for rows in (summary.metrics, summary.verdicts)
@@ -132,12 +132,12 @@ def write_summary(path: Path, summary: Summary) -> None:
 
 
 def _rounded(data: Any) -> Any:  # noqa: ANN401
-    """Plain data, its numbers to nine digits: more than any clock has."""
+    """Plain data, its numbers to ten digits: more than any clock has."""
     if isinstance(data, dict):
         return {key: _rounded(value) for key, value in data.items()}
     if isinstance(data, list):
         return [_rounded(value) for value in data]
-    return float(f"{data:.9g}") if isinstance(data, float) else data
+    return float(f"{data:.10g}") if isinstance(data, float) else data
 
 
 def write_text(path: Path, text: str) -> None:

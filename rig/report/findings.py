@@ -62,8 +62,10 @@ def _beside(summary: Summary) -> list[str]:
 def _counterpart(ratio: Metric) -> str:
     policy, executor = str(ratio.variant["policy"]), str(ratio.variant["executor"])
     if executor == beside.CUDA:
-        return f"a kernel of CUDA's {'replayed in a graph' if policy == 'one_pass' else 'launched on its own'}"
-    return f"one on {executor} {words.policy(policy)}"
+        return (
+            f"what a kernel of CUDA's does {'replayed in a graph' if policy == 'one_pass' else 'launched on its own'}"
+        )
+    return f"what one on {executor} does {words.policy(policy)}"
 
 
 def _costs(summary: Summary) -> list[str]:
