@@ -116,7 +116,7 @@ python_packages() { # runtime | dev
 
 node_packages() {
   is_current node_modules/.done package-lock.json && return
-  step 'Dawn, and the type checker for the pages' .venv/bin/npm ci --no-audit --no-fund
+  step 'Dawn, and the type checker for the pages' .venv/bin/npm ci --ignore-scripts --no-audit --no-fund
   key package-lock.json >node_modules/.done
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from rig import analysis, config, frames, plan
+from rig import analysis, config, frames, likeness, plan
 from rig.executors.base import ExecutorFault
 from rig.measure import Exit, measure, resume
 from rig.records import Metric, MetricOutcome, Outcome, Summary, VerdictOutcome
+from rig.report import findings, natives
 from tests.conftest import RunIt, small_profile
 from tests.scripted import ADAPTER, Model, ScriptedExecutor, ScriptedSession
 
@@ -154,6 +156,35 @@ def test_cells_that_an_executor_does_not_take_are_no_part_of_its_launches() -> N
     cells = plan.cells(profile, wgpu, ScriptedExecutor(name="wgpu", replays=False))
     assert set(cells) == {"policy"}
     assert {cell.policy.name for cell in cells["policy"]} == {"one_pass"}
+
+
+def test_the_report_sets_the_executors_side_by_side(run_it: RunIt) -> None:
+    run, found = measured(run_it, {"": SLOW, "wgpu": FAST})
+    (section,) = natives.section(run, found)
+    assert section.costs.head == ("what", "policy", "Chromium", "wgpu, from Python")
+    row = next(row for row in section.costs.rows if row[:2] == ("a dispatch, by wall time", "one_pass"))
+    assert re.match(r"(5\.9|6\.0)\d µs \(", row[2])
+    assert re.match(r"(2\.9|3\.0)\d µs \(", row[3])
+    assert [panel.title for figure in section.figures for panel in figure.panels] == ["Chromium over wgpu"]
+
+
+def test_the_first_lines_are_about_the_browser_and_say_what_is_its_own(run_it: RunIt) -> None:
+    run, found = measured(run_it, {"": SLOW, "wgpu": FAST})
+    lines = findings.headline(found)
+    assert lines[0].startswith("A dispatch costs 40")
+    assert "a dispatch in the browser costs 2.0" in lines[-1]
+    assert "different adapters" not in " ".join(findings.banners(run))
+
+
+def test_runs_are_alike_executor_by_executor(run_it: RunIt) -> None:
+    run, _ = measured(run_it, {"": SLOW, "wgpu": FAST})
+    assert likeness.unlike(run, run) == []
+    other = msgspec.structs.replace(ADAPTER, vendor="acme")
+    launches = tuple(
+        msgspec.structs.replace(one, adapter=other) if one.executor == "wgpu" else one for one in run.launches
+    )
+    (why,) = likeness.unlike(run, frames.Run(run.manifest, run.cells, launches, run.samples))
+    assert why.startswith("adapters: scripted")
 
 
 def test_the_time_of_a_round_is_shared_evenly_between_executors() -> None:

@@ -73,6 +73,12 @@ def test_an_unknown_experiment_is_usage_and_names_those_there_are(tmp_path: Path
     assert not (tmp_path / "run").exists()
 
 
+def test_an_unknown_executor_is_usage_and_names_those_there_are(tmp_path: Path) -> None:
+    line = failed(rig(*small(tmp_path / "run", "--also", "wgpu,vulkan")), 2)
+    assert "--also vulkan: there are wgpu, dawn, cuda" in line
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_broken_profile_is_usage_and_names_the_place(tmp_path: Path) -> None:
     profile = tmp_path / "p.toml"
     profile.write_text(

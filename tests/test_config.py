@@ -37,6 +37,8 @@ def test_every_profile_that_comes_with_the_rig_is_valid(name: str) -> None:
         (HEAD + "[single_op\n", "p.toml"),
         ("", "missing required field"),
         (HEAD.replace("budget_s = 10", "budget_s = inf"), "budget_s"),
+        (HEAD + 'also = ["wgpu", "wgpu"]\n', "also: ['wgpu', 'wgpu'] names one twice"),
+        (HEAD + 'also_experiments = ["sequentail"]\n', "unknown experiment 'sequentail'"),
         (HEAD + "options = 3\n", "options: not a table"),
         (HEAD + '[sequential]\npolicies = ["one_pass", "one_pass"]\n', "names one twice"),
     ],
