@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 from collections.abc import Callable
@@ -275,6 +276,14 @@ def test_device_files_are_listed_and_their_absence_matters_where_a_gpu_is_wanted
     found = gpu.devices(planted(files={"dev/dri/renderD128": ""}, says=SMI), needed=True)
     assert found.state is State.fine
     assert "renderD128; NVIDIA H200 by nvidia-smi" in found.found
+
+
+def test_executors_beside_the_browser_are_told_with_what_they_lack(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = installed.beside()
+    assert found.state is State.fine
+    assert f"wgpu {importlib.metadata.version('wgpu')}" in found.found
+    monkeypatch.setenv("RIG_DAWN", "/not/there")
+    assert "no dawn (Dawn is not at /not/there: npm install webgpu" in installed.beside().found
 
 
 def test_an_nvidia_gpu_without_a_display_wants_xvfb_which_the_rig_starts_itself(planted: Plant) -> None:

@@ -70,6 +70,7 @@ def examine(
             found = part
         else:
             first.append(part)
+    first.append(installed.beside())
     state, machine = host.state(), host.describe()
     seen: page.Probe | None = None
     broken: Finding | None = None

@@ -11,8 +11,11 @@ from pathlib import Path
 
 from rig.browsers import find
 from rig.browsers.find import Browser, BrowserMissing
+from rig.browsers.flags import AdapterAsked
 from rig.doctor.around import Around
 from rig.doctor.finding import Finding, State
+from rig.executors import native
+from rig.executors.native import NativeMissing
 
 PACKAGES = (
     "altair",
@@ -116,6 +119,17 @@ def browser(wanted: str, around: Around, *, windowed: bool = False) -> Iterator[
     if told is not None:
         yield told
     yield found
+
+
+def beside() -> Finding:
+    """The executors without a browser: a run needs none of them, and can say what each lacks."""
+    told = []
+    for name in native.EXECUTORS:
+        try:
+            told.append(native.executor(name, AdapterAsked.any).build_id.partition(" sha256:")[0])
+        except NativeMissing as missing:
+            told.append(f"no {name} ({missing})")
+    return Finding("executors beside it", State.fine, "; ".join(told))
 
 
 def _no_browser(why: str) -> Finding:

@@ -98,12 +98,18 @@ def _wgpu(environ: Mapping[str, str]) -> NativeExecutor:
     return NativeExecutor(
         "wgpu",
         importlib.metadata.version("wgpu"),
-        (sys.executable, "-m", "rig.native.on_wgpu"),
+        (sys.executable, "-P", "-m", "rig.native.on_wgpu"),
         libraries[0],
         driver_version=f"Python {platform.python_version()}",
-        environ=environ,
+        environ=_with_ours(environ),
         takes=lambda program, policy: _without_browser(program, policy) and policy.caller is Caller.js,
     )
+
+
+def _with_ours(environ: Mapping[str, str]) -> dict[str, str]:
+    """So that the process finds this very package, whatever lies in the folder that it is started from."""
+    ours = str(Path(__file__).resolve().parents[2])
+    return {**environ, "PYTHONPATH": os.pathsep.join(filter(None, (ours, os.environ.get("PYTHONPATH", ""))))}
 
 
 _MACHINES = {"x86_64": "x64", "AMD64": "x64", "aarch64": "arm64"}
@@ -117,9 +123,10 @@ _NODE_PLATFORM = (
 def _dawn(environ: Mapping[str, str]) -> NativeExecutor:
     package = _dawn_package()
     node = _node()
-    said = subprocess.run([node, "--version"], capture_output=True, timeout=NODE_LIMIT_S, check=False)
-    if said.returncode != 0:
-        raise NativeMissing(f"{node} does not start: {said.stderr.decode('utf-8', 'replace').strip()}")
+    try:
+        said = subprocess.run([node, "--version"], capture_output=True, timeout=NODE_LIMIT_S, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise NativeMissing(f"{node} does not start: {error}") from None
     libraries = sorted(package.glob(f"dist/{_NODE_PLATFORM}/dawn.node"))
     if not libraries:
         raise NativeMissing(f"{package} has no Dawn for {_NODE_PLATFORM}")
@@ -181,10 +188,10 @@ def _cuda(environ: Mapping[str, str]) -> NativeExecutor:
     return NativeExecutor(
         "cuda",
         importlib.metadata.version("torch"),
-        (sys.executable, "-m", "rig.native.on_cuda"),
+        (sys.executable, "-P", "-m", "rig.native.on_cuda"),
         libraries[0],
         driver_version=f"Python {platform.python_version()}",
-        environ=environ,
+        environ=_with_ours(environ),
         takes=_chained,
         session=CudaSession,
     )
