@@ -19,7 +19,7 @@ from rig.executors import native, vulkan, wire
 from rig.executors.base import ExecutorFault
 from rig.executors.child import ChildSession
 from rig.executors.chromium import ChromiumExecutor
-from rig.executors.native import NativeExecutor, NativeMissing
+from rig.executors.native import CudaSession, NativeExecutor, NativeMissing
 from rig.measure import Exit, measure
 from rig.policies import MODIFIERS, policy, reaches, runs, structure
 from rig.programs import limits, reference
@@ -28,6 +28,7 @@ from rig.records import Build, Dtype, Kernel, Outcome, Parameters, Policy, Progr
 from tests.conftest import small_profile
 
 pytestmark = pytest.mark.browser
+ROOT = Path(__file__).resolve().parents[1]
 
 GROUPS = ("submit_each", "command_buffers", "pass_each", "one_pass", "every_16", "every_16_pass_4")
 PLAIN = tuple(name for name in MODIFIERS if name not in ("wasm", "immediates"))
@@ -187,6 +188,43 @@ def test_b45_an_adapter_whose_fields_are_swapped_is_known_by_its_vendors_number(
     assert session.adapter.vendor == "google"  # wgpu has "SwiftShader driver" there
     assert "SwiftShader" in session.adapter.driver
     assert wire.FEATURES[0] in session.adapter.enabled_features
+
+
+# --- CUDA, on a PyTorch of ours ---
+
+
+@pytest.fixture
+def cuda() -> Iterator[CudaSession]:
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(str(ROOT / part) for part in ("", "tests/planted"))}
+    session = CudaSession((sys.executable, "-P", "-m", "rig.native.on_cuda"), environ, BUILD)
+    session.open({})
+    yield session
+    session.close()
+
+
+@pytest.mark.parametrize("dtype", [Dtype.f32, Dtype.i32])
+@pytest.mark.parametrize("name", ["submit_each", "replayed"])
+def test_a_chain_of_kernels_is_launched_or_replayed_and_each_ran_once(
+    cuda: CudaSession, name: str, dtype: Dtype
+) -> None:
+    program = increment_chain(64, dtype)
+    cuda.load(program)
+    ran_right(cuda, program, policy(name))
+    timing = cuda.time(program, policy(name), 20)
+    assert timing.stamps_ns is not None
+    assert 0 < int(timing.stamps_ns[1]) <= timing.wall_us * 1000
+    assert cuda.conflict(program, policy(name), 20) == ""
+
+
+def test_cuda_takes_chains_alone_and_says_where_it_computes(cuda: CudaSession) -> None:
+    for program, chosen in (
+        (increment_chain(), "one_pass"),
+        (independent(), "submit_each"),
+        (zero_sized(), "replayed"),
+    ):
+        assert not native.chained(program, policy(chosen))
+    assert native.chained(increment_chain(), policy("replayed"))
+    assert (cuda.adapter.vendor, cuda.adapter.is_fallback, cuda.validates()) == ("nvidia", False, True)
 
 
 # --- together ---

@@ -192,7 +192,7 @@ def _cuda(environ: Mapping[str, str]) -> NativeExecutor:
         libraries[0],
         driver_version=f"Python {platform.python_version()}",
         environ=_with_ours(environ),
-        takes=_chained,
+        takes=chained,
         session=CudaSession,
     )
 
@@ -204,8 +204,8 @@ WAYS = (policies.policy("submit_each"), policies.policy(policies.REPLAYED))
 """One launch each, or all of them replayed."""
 
 
-def _chained(program: Program, policy: Policy) -> bool:
-    """A chain of such kernels on one buffer."""
+def chained(program: Program, policy: Policy) -> bool:
+    """Whether CUDA takes it: a chain of such kernels on one buffer."""
     kernels = [kernel.name for kernel in program.kernels]
     chain = program.realm is Realm.main and len(program.dispatches) == len(kernels) == 1 and kernels[0] in CHAINED
     return chain and 0 not in program.dispatches[0].workgroups and policy in WAYS

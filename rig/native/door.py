@@ -4,35 +4,84 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from abc import ABC, abstractmethod
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
 from rig.executors.base import ExecutorFault
 from rig.executors.wire import Surroundings
-from rig.records import Outcome, encode
+from rig.records import Outcome, Program, encode
 
-Operation = Callable[[dict[str, Any]], object]
-Told = Callable[[Exception], Outcome]
+OPERATIONS = ("open", "load", "reset", "outputs", "time", "validates")
 
 
-def serve(operations: Mapping[str, Operation], outcome_of: Told) -> None:
-    """Answers until stdin ends. `outcome_of`: the outcome that somebody else's exception stands for."""
+class Loaded(Protocol):
+    """A program made real. `issued`: dispatches since the last reset."""
+
+    issued: int
+
+    def reset(self) -> None: ...
+    def outputs(self) -> dict[str, list[float]]: ...
+
+
+T = TypeVar("T", bound=Loaded)
+
+
+class Realm(ABC, Generic[T]):
+    """The operations on one device; each takes a request and gives what a record of rig.executors.wire holds."""
+
+    def __init__(self) -> None:
+        self.programs: dict[str, T] = {}
+
+    @abstractmethod
+    def open(self, request: dict[str, Any]) -> object: ...
+
+    @abstractmethod
+    def time(self, request: dict[str, Any]) -> object: ...
+
+    @abstractmethod
+    def validates(self, request: dict[str, Any]) -> object: ...
+
+    @abstractmethod
+    def loaded(self, program: Program) -> T:
+        """The program, real on this device."""
+
+    @abstractmethod
+    def outcome_of(self, error: Exception) -> Outcome:
+        """The outcome that somebody else's exception stands for."""
+
+    def load(self, request: dict[str, Any]) -> object:
+        program = msgspec.convert(request["program"], Program)
+        self.programs[program.name] = self.loaded(program)
+        return {}
+
+    def reset(self, request: dict[str, Any]) -> object:
+        self.programs[request["program"]].reset()
+        return {}
+
+    def outputs(self, request: dict[str, Any]) -> object:
+        program = self.programs[request["program"]]
+        return {"issued": program.issued, "values": program.outputs()}
+
+
+def serve(realm: Realm[Any]) -> None:
+    """Answers until stdin ends."""
     for line in sys.stdin.buffer:
-        sys.stdout.buffer.write(b"\n" + _answer(line, operations, outcome_of) + b"\n")
+        sys.stdout.buffer.write(b"\n" + _answer(line, realm) + b"\n")
         sys.stdout.buffer.flush()
 
 
-def _answer(line: bytes, operations: Mapping[str, Operation], outcome_of: Told) -> bytes:
+def _answer(line: bytes, realm: Realm[Any]) -> bytes:
     request = msgspec.json.decode(line)
+    operations = {"surroundings": surroundings, **{name: getattr(realm, name) for name in OPERATIONS}}
     try:
         return encode({"ok": operations[request["op"]](request)})
     except ExecutorFault as fault:
         return _fault(fault.outcome, fault.detail)
     except Exception as error:
         # whatever it is, it becomes the sample's outcome and not the end of the process
-        return _fault(outcome_of(error), str(error).strip() or type(error).__name__)
+        return _fault(realm.outcome_of(error), str(error).strip() or type(error).__name__)
 
 
 def _fault(outcome: Outcome, detail: str) -> bytes:

@@ -68,11 +68,11 @@ class Chain:
         return self._graphs[n]
 
 
-class Realm:
+class Realm(door.Realm[Chain]):
     """The operations on one device."""
 
     def __init__(self) -> None:
-        self._chains: dict[str, Chain] = {}
+        super().__init__()
         self._begin: Any = None
         self._end: Any = None
 
@@ -96,18 +96,8 @@ class Realm:
             "has_span": True,
         }
 
-    def load(self, request: dict[str, Any]) -> dict[str, Any]:
-        program = msgspec.convert(request["program"], Program)
-        self._chains[program.name] = Chain(program)
-        return {}
-
-    def reset(self, request: dict[str, Any]) -> dict[str, Any]:
-        self._chains[request["program"]].reset()
-        return {}
-
-    def outputs(self, request: dict[str, Any]) -> dict[str, Any]:
-        chain = self._chains[request["program"]]
-        return {"issued": chain.issued, "values": chain.outputs()}
+    def loaded(self, program: Program) -> Chain:
+        return Chain(program)
 
     def validates(self, _: dict[str, Any]) -> dict[str, Any]:
         """Whether it says so when it is used wrongly."""
@@ -119,7 +109,7 @@ class Realm:
 
     def time(self, request: dict[str, Any]) -> dict[str, Any]:
         """One sample: the clock before the first call, at the return of the last, and when the wait has answered."""
-        chain, n = self._chains[request["program"]], request["n"]
+        chain, n = self.programs[request["program"]], request["n"]
         policy = msgspec.convert(request["policy"], Policy)
         graph = chain.graph(n) if policy.replayed else None
         torch.cuda.synchronize()
@@ -143,27 +133,12 @@ class Realm:
             "stamps_ns": ("0", str(span_ns)),
         }
 
-
-def outcome_of(error: Exception) -> Outcome:
-    """What an exception of PyTorch's stands for: after one of CUDA's own the process can't be trusted any more."""
-    if isinstance(error, torch.cuda.OutOfMemoryError):
-        return Outcome.out_of_memory
-    return Outcome.device_lost if "CUDA error" in str(error) else Outcome.validation_error
-
-
-def main() -> None:
-    realm = Realm()
-    operations = {
-        "surroundings": door.surroundings,
-        "open": realm.open,
-        "load": realm.load,
-        "reset": realm.reset,
-        "outputs": realm.outputs,
-        "time": realm.time,
-        "validates": realm.validates,
-    }
-    door.serve(operations, outcome_of)
+    def outcome_of(self, error: Exception) -> Outcome:
+        """What an exception of PyTorch's stands for: after one of CUDA's own the process can't be trusted any more."""
+        if isinstance(error, torch.cuda.OutOfMemoryError):
+            return Outcome.out_of_memory
+        return Outcome.device_lost if "CUDA error" in str(error) else Outcome.validation_error
 
 
 if __name__ == "__main__":
-    main()
+    door.serve(Realm())

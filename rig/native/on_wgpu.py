@@ -23,13 +23,13 @@ _VENDORS = {0x10DE: "nvidia", 0x1002: "amd", 0x8086: "intel", 0x13B5: "arm", 0x1
 """By PCI or Khronos vendor id; wgpu puts the driver's name where WebGPU has the vendor's."""
 
 
-class Realm:
+class Realm(door.Realm[LoadedProgram]):
     """The operations on one device."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._device: Any = None
         self._span: StampClock | None = None
-        self._programs: dict[str, LoadedProgram] = {}
 
     def open(self, request: dict[str, Any]) -> dict[str, Any]:
         adapter = wgpu.gpu.request_adapter_sync(power_preference=request["power"])
@@ -58,18 +58,8 @@ class Realm:
             "driver": " ".join(word for word in (info["vendor"], info["description"]) if word),
         }
 
-    def load(self, request: dict[str, Any]) -> dict[str, Any]:
-        program = msgspec.convert(request["program"], Program)
-        self._programs[program.name] = LoadedProgram(self._device, program)
-        return {}
-
-    def reset(self, request: dict[str, Any]) -> dict[str, Any]:
-        self._programs[request["program"]].reset()
-        return {}
-
-    def outputs(self, request: dict[str, Any]) -> dict[str, Any]:
-        program = self._programs[request["program"]]
-        return {"issued": program.issued, "values": program.outputs()}
+    def loaded(self, program: Program) -> LoadedProgram:
+        return LoadedProgram(self._device, program)
 
     def validates(self, _: dict[str, Any]) -> dict[str, Any]:
         """Whether the device validates: an invalid call, and whether an error came of it."""
@@ -81,7 +71,7 @@ class Realm:
 
     def time(self, request: dict[str, Any]) -> dict[str, Any]:
         """One sample, as pages/realm.js takes it."""
-        program = self._programs[request["program"]]
+        program = self.programs[request["program"]]
         policy = msgspec.convert(request["policy"], Policy)
         compiled = program.batch(policy, request["n"])
         if not compiled.settled:
@@ -129,6 +119,10 @@ class Realm:
             return compiled.passes.around_each
         return self._span.around_all if self._span is not None else Stamps()
 
+    def outcome_of(self, error: Exception) -> Outcome:
+        """What an exception of wgpu's stands for."""
+        return Outcome.out_of_memory if isinstance(error, wgpu.GPUOutOfMemoryError) else Outcome.validation_error
+
 
 def camel(name: str) -> str:
     """WebGPU's name of a limit, from wgpu's: max-buffer-size is maxBufferSize."""
@@ -141,24 +135,5 @@ def kebab(name: str) -> str:
     return "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in name)
 
 
-def outcome_of(error: Exception) -> Outcome:
-    """What an exception of wgpu's stands for."""
-    return Outcome.out_of_memory if isinstance(error, wgpu.GPUOutOfMemoryError) else Outcome.validation_error
-
-
-def main() -> None:
-    realm = Realm()
-    operations = {
-        "surroundings": door.surroundings,
-        "open": realm.open,
-        "load": realm.load,
-        "reset": realm.reset,
-        "outputs": realm.outputs,
-        "time": realm.time,
-        "validates": realm.validates,
-    }
-    door.serve(operations, outcome_of)
-
-
 if __name__ == "__main__":
-    main()
+    door.serve(Realm())
