@@ -308,8 +308,11 @@ def _beside(names: Sequence[str], asked: AdapterAsked, main: ChromiumExecutor) -
         if unknown is not None:
             raise _fail(Exit.usage, f"--also {unknown}: there are {', '.join(native.EXECUTORS)}")
         return [native.executor(name, asked, main.browser.path) for name in names]
-    except native.NativeMissing as error:
-        raise _fail(Exit.no_result, str(error)) from None
+    except BaseException as error:
+        main.close()  # its server would keep the process alive
+        if isinstance(error, native.NativeMissing):
+            raise _fail(Exit.no_result, str(error)) from None
+        raise
 
 
 def _make_room(place: Path, replace: bool) -> None:

@@ -79,6 +79,14 @@ def test_an_unknown_executor_is_usage_and_names_those_there_are(tmp_path: Path) 
     assert not (tmp_path / "run").exists()
 
 
+def test_an_executor_that_is_not_installed_is_no_result_at_once_with_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RIG_DAWN", str(tmp_path))
+    line = failed(rig(*small(tmp_path / "run", "--also", "dawn")), 3)
+    assert f"Dawn is not at {tmp_path}: npm install webgpu" in line
+
+
 def test_a_broken_profile_is_usage_and_names_the_place(tmp_path: Path) -> None:
     profile = tmp_path / "p.toml"
     profile.write_text(
