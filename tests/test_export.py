@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from rig import cli, export, frames, store
+from rig import analysis, cli, export, frames, store
 from rig.measure import measure
 from rig.records import Launch, Outcome
 from tests.conftest import small_profile
@@ -66,7 +66,7 @@ def test_samples_come_back_as_they_were_with_the_columns_of_the_frames(run: Path
 def test_metrics_have_their_variant_in_columns_of_its_own_and_their_values_by_launch(run: Path) -> None:
     export.export(run)
     got = {row["key"]: row for row in rows(run / "csv" / export.METRICS)}
-    for metric in store.read_summary(run).metrics:
+    for metric in analysis.summarise(frames.read(run)).metrics:
         row = got[metric.key]
         assert {name.partition(".")[2] for name, text in row.items() if name.startswith("variant.") and text} == set(
             metric.variant
