@@ -99,11 +99,12 @@ def run(
         if experiments or sets or program or out_ or replace or also:
             raise _fail(Exit.usage, "--resume goes on with the run's own plan, in its own place")
         try:
-            begun_with = AdapterAsked(store.read_manifest(resume_).plan.adapter_asked)
+            plan = store.read_manifest(resume_).plan
         except store.StoreError as error:
             raise _fail(Exit.usage, str(error)) from None
+        begun_with = AdapterAsked(plan.adapter_asked)
         executor = _chromium(browser, begun_with, flags)
-        beside = _beside(frames.read(resume_).also, begun_with, executor)
+        beside = _beside(plan.profile.get("also") or (), begun_with, executor)
         work = partial(resume, resume_, executor, beside=beside, demand_precision=demanded, progress=_progress)
         _carry_out(work, executor, resume_)
         return
@@ -114,12 +115,11 @@ def run(
             raise config.ProfileError("--program is an experiment of its own: no other can be named beside it")
         chosen = config.load(profile, ["program"] if program else experiments or (), overrides, program)
         place = out_ or Path(os.environ.get("RIG_RUNS", "runs")) / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{chosen.name}"
-        _make_room(place, replace)
     except (config.ProfileError, store.StoreError) as error:
         raise _fail(Exit.usage, str(error)) from None
     executor = _chromium(browser, asked, flags)
     words, beside = ("rig", *sys.argv[1:]), _beside(chosen.also, asked, executor)
-    work = partial(
+    measured = partial(
         measure,
         chosen,
         executor,
@@ -130,6 +130,12 @@ def run(
         demand_precision=demanded,
         progress=_progress,
     )
+
+    def work() -> tuple[Exit, str]:
+        # only now, when nothing is missing any more: what was asked for wrongly must move nothing
+        _make_room(place, replace)
+        return measured()
+
     _carry_out(work, executor, place)
 
 

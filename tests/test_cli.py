@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -33,6 +34,9 @@ args=()
 for a in "$@"; do [ "$a" = --enable-unsafe-webgpu ] || args+=("$a"); done
 exec REAL "${args[@]}"
 """
+
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def rig(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -85,6 +89,24 @@ def test_an_executor_that_is_not_installed_is_no_result_at_once_with_how_to_get_
     monkeypatch.setenv("RIG_DAWN", str(tmp_path))
     line = failed(rig(*small(tmp_path / "run", "--also", "dawn")), 3)
     assert f"Dawn is not at {tmp_path}: npm install webgpu" in line
+
+
+def test_what_was_asked_for_wrongly_moves_no_earlier_run(tmp_path: Path) -> None:
+    kept = (tmp_path / "run", tmp_path / "run.previous")
+    for place in kept:
+        place.mkdir()
+        (place / store.MANIFEST).write_text(place.name)
+    failed(rig(*small(tmp_path / "run", "--replace", "--also", "wgpuu")), 2)
+    failed(rig(*small(tmp_path / "run", "--replace", "--also", "dawn"), RIG_DAWN="/not/there"), 3)
+    assert [(place / store.MANIFEST).read_text() for place in kept] == ["run", "run.previous"]
+
+
+def test_a_run_that_is_not_whole_is_not_taken_up_and_says_so_at_once(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "reports" / "first-light", tmp_path / "run")
+    manifest = tmp_path / "run" / store.MANIFEST
+    manifest.write_text(manifest.read_text().replace('"finished": true', '"finished": false'))
+    (tmp_path / "run" / store.CELLS).unlink()
+    assert rig("run", "--resume", tmp_path / "run").returncode == 2
 
 
 def test_a_broken_profile_is_usage_and_names_the_place(tmp_path: Path) -> None:

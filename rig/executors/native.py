@@ -132,7 +132,7 @@ def _dawn(environ: Mapping[str, str]) -> NativeExecutor:
         raise NativeMissing(f"{package} has no Dawn for {_NODE_PLATFORM}")
     return NativeExecutor(
         "dawn",
-        json.loads((package / "package.json").read_text(encoding="utf-8"))["version"],
+        _version(package),
         (str(node), str(assets.folder("pages") / "node.js"), str(package)),
         libraries[0],
         driver_version=f"Node {said.stdout.decode().strip().lstrip('v')}",
@@ -140,6 +140,13 @@ def _dawn(environ: Mapping[str, str]) -> NativeExecutor:
         flags=DAWN_OPTIONS,
         takes=_without_browser,
     )
+
+
+def _version(package: Path) -> str:
+    try:
+        return str(json.loads((package / "package.json").read_text(encoding="utf-8"))["version"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise NativeMissing(f"{package / 'package.json'} names no version: {error!r}") from None
 
 
 def _dawn_package() -> Path:
