@@ -131,12 +131,12 @@ def run(
         progress=_progress,
     )
 
-    def work() -> tuple[Exit, str]:
+    def after_making_room() -> tuple[Exit, str]:
         # only now, when nothing is missing any more: what was asked for wrongly must move nothing
         _make_room(place, replace)
         return measured()
 
-    _carry_out(work, executor, place)
+    _carry_out(after_making_room, executor, place)
 
 
 @app.command()
