@@ -11,7 +11,7 @@ from rig.claims import CLAIMS
 from rig.config import Profile
 from rig.experiments import REGISTRY
 from rig.frames import Run
-from rig.records import SCHEMA, Metric, MetricOutcome, Summary, Verdict
+from rig.records import EXECUTOR, SCHEMA, Metric, MetricOutcome, Summary, Verdict
 
 
 def profile_of(run: Run) -> Profile:
@@ -45,7 +45,7 @@ def _of(run: Run, executor: str, profile: Profile) -> list[Metric]:
         if config.beside(profile, name):
             found += REGISTRY[name].figures(run, config.options(profile, name))
     return [
-        msgspec.structs.replace(metric, variant={**metric.variant, "executor": executor})
+        msgspec.structs.replace(metric, variant={**metric.variant, EXECUTOR: executor})
         for metric in found
         if metric.reason != figures.NO_CELL
     ]

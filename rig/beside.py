@@ -5,16 +5,16 @@ Launches of one round are neighbours in time, so the figures are paired by round
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
-import numpy as np
 import pandas as pd
 
 from rig import figures, stats
 from rig.claims import no_figure, not_tested
 from rig.frames import Run
-from rig.records import Adapter, Metric, MetricOutcome, Outcome, Verdict, VerdictOutcome
+from rig.policies import REPLAYED
+from rig.records import EXECUTOR, Adapter, Metric, MetricOutcome, Outcome, Verdict, VerdictOutcome
 
 ID = "native"
 CUDA = "cuda"
@@ -25,27 +25,39 @@ FROM = ("policy.per_dispatch_us", "program.per_dispatch_us")
 CORE = ("submit_each", "one_pass")
 """Policies that the claim is tested on."""
 
-REPLAYED = "replayed"
-"""WebGPU has nothing like it: what it is set beside is all dispatches in one pass."""
+
+def counterpart(executor: str, policy: str) -> str:
+    """The policy of another executor that the browser's `policy` is set beside. WebGPU can't replay: what a CUDA graph
+    is set beside is all dispatches in one pass.
+    """
+    return REPLAYED if (executor, policy) == (CUDA, "one_pass") else policy
 
 
 def compute(run: Run, metrics: Sequence[Metric]) -> list[Metric]:
     """Of every policy that both have: the browser's cost over the other's, and its own share of it."""
-    own = [m for m in metrics if m.metric in FROM and m.variant.get("clock") == "wall" and "executor" not in m.variant]
-    return [metric for name in run.also for browser in own for metric in _of(run, name, browser, metrics)]
+    by_key = {m.key: m for m in metrics}
+    own = [m for m in metrics if m.metric in FROM and m.variant.get("clock") == "wall" and not m.executor]
+    found: list[Metric] = []
+    for executor in run.also:
+        apart = _apart(run, executor)
+        for browser in own:
+            policy = counterpart(executor, str(browser.variant["policy"]))
+            variant = {**browser.variant, EXECUTOR: executor, "policy": policy}
+            native = by_key.get(msgspec.structs.replace(browser, variant=variant).key)
+            if native is not None:
+                found += _of(run, executor, browser, native, apart)
+    return found
 
 
-def _of(run: Run, executor: str, browser: Metric, metrics: Iterable[Metric]) -> list[Metric]:
-    counterpart = _counterpart(executor, browser)
-    native = next((m for m in metrics if m.key == counterpart.key), None)
-    variant: figures.Variant = {"executor": executor, **{k: v for k, v in browser.variant.items() if k != "clock"}}
-    if native is None or native.outcome is MetricOutcome.not_supported or browser.value is None:
+def _of(run: Run, executor: str, browser: Metric, native: Metric, apart: str) -> list[Metric]:
+    variant: figures.Variant = {EXECUTOR: executor, **{k: v for k, v in browser.variant.items() if k != "clock"}}
+    if native.outcome is MetricOutcome.not_supported or browser.value is None:
         return []
     if native.value is None:
         return [figures.missing(ID, "native.ratio", variant, "ratio", native.reason)]
     doubts = [f"{side}: {m.reason}" for side, m in (("browser", browser), (executor, native)) if m.reason]
-    doubt = _apart(run, executor) or "; ".join(doubts)
-    ratio = (_by_round(run, browser) / _by_round(run, native)).replace([np.inf, -np.inf], np.nan).dropna()
+    doubt = apart or "; ".join(doubts)
+    ratio = figures.quotient(*(run.by_round(_per_launch(m)) for m in (browser, native)))
     samples = browser.n_samples + native.n_samples
     return [
         figures.over_launches(ID, "native.ratio", variant, "ratio", ratio, samples, doubt=doubt),
@@ -57,17 +69,8 @@ def _of(run: Run, executor: str, browser: Metric, metrics: Iterable[Metric]) -> 
     ]
 
 
-def _counterpart(executor: str, browser: Metric) -> Metric:
-    """The other's figure, as far as its key goes."""
-    variant = {**browser.variant, "executor": executor}
-    if executor == CUDA and variant.get("policy") == "one_pass":
-        variant["policy"] = REPLAYED
-    return msgspec.structs.replace(browser, variant=variant)
-
-
-def _by_round(run: Run, metric: Metric) -> pd.Series[float]:
-    rounds = {str(launch.launch): launch.round for launch in run.launches}
-    return pd.Series({rounds[number]: value for number, value in metric.per_launch.items()}, dtype=float)
+def _per_launch(metric: Metric) -> pd.Series[float]:
+    return pd.Series({int(launch): value for launch, value in metric.per_launch.items()}, dtype=float)
 
 
 def _apart(run: Run, executor: str) -> str:
@@ -89,9 +92,7 @@ def verdict(metrics: Sequence[Metric]) -> Verdict:
     does not hold where one costs more. The error is split over the comparisons (Bonferroni).
     """
     ratios = [
-        m
-        for m in metrics
-        if m.metric == "native.ratio" and m.variant["executor"] != CUDA and m.variant.get("policy") in CORE
+        m for m in metrics if m.metric == "native.ratio" and m.executor != CUDA and m.variant.get("policy") in CORE
     ]
     if not ratios:
         return not_tested("C11", "this run has no native executor beside the browser (--also wgpu,dawn)")
@@ -105,7 +106,7 @@ def verdict(metrics: Sequence[Metric]) -> Verdict:
         outcome = VerdictOutcome.does_not_hold
     elif len(split) == len(ratios) and all(interval.low > 1 for interval in split):
         outcome = VerdictOutcome.holds
-    told = "; ".join(f"{figures.told(m, 'times')} {m.variant['executor']}'s with {m.variant['policy']}" for m in known)
+    told = "; ".join(f"{figures.told(m, 'times')} {m.executor}'s with {m.variant['policy']}" for m in known)
     statement = (
         f"the browser's cost of a dispatch is {told}; published: 2.2 times within Metal, by other waits and work"
     )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -103,40 +105,35 @@ def run(
         except store.StoreError as error:
             raise _fail(Exit.usage, str(error)) from None
         begun_with = AdapterAsked(plan.adapter_asked)
-        executor = _chromium(browser, begun_with, flags)
-        beside = _beside(plan.profile.get("also") or (), begun_with, executor)
-        work = partial(resume, resume_, executor, beside=beside, demand_precision=demanded, progress=_progress)
-        _carry_out(work, executor, resume_)
+        with closing(_chromium(browser, begun_with, flags)) as executor:
+            beside = _beside(plan.profile.get("also") or (), begun_with, executor)
+            work = partial(resume, resume_, executor, beside=beside, demand_precision=demanded, progress=_progress)
+            _carry_out(work, executor, resume_)
         return
     try:
         overrides = [*(sets or []), *([f"precision={precision}"] if precision is not None else [])]
-        overrides += [f"also={[name.strip() for name in also.split(',')]}"] if also else []
+        overrides += [f"also={json.dumps([name.strip() for name in also.split(',')])}"] if also else []
         if program is not None and experiments:
             raise config.ProfileError("--program is an experiment of its own: no other can be named beside it")
         chosen = config.load(profile, ["program"] if program else experiments or (), overrides, program)
         place = out_ or Path(os.environ.get("RIG_RUNS", "runs")) / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{chosen.name}"
-    except (config.ProfileError, store.StoreError) as error:
+    except config.ProfileError as error:
         raise _fail(Exit.usage, str(error)) from None
-    executor = _chromium(browser, asked, flags)
-    words, beside = ("rig", *sys.argv[1:]), _beside(chosen.also, asked, executor)
-    measured = partial(
-        measure,
-        chosen,
-        executor,
-        place,
-        words,
-        beside=beside,
-        asked=asked,
-        demand_precision=demanded,
-        progress=_progress,
-    )
+    with closing(_chromium(browser, asked, flags)) as executor:
+        beside = _beside(chosen.also, asked, executor)
 
-    def after_making_room() -> tuple[Exit, str]:
-        # only now, when nothing is missing any more: what was asked for wrongly must move nothing
-        _make_room(place, replace)
-        return measured()
+        def in_its_place() -> tuple[Exit, str]:
+            # only now, when nothing is missing any more: what was asked for wrongly must move nothing
+            _make_room(place, replace)
+            return measure(
+                *(chosen, executor, place, ("rig", *sys.argv[1:])),
+                beside=beside,
+                asked=asked,
+                demand_precision=demanded,
+                progress=_progress,
+            )
 
-    _carry_out(after_making_room, executor, place)
+        _carry_out(in_its_place, executor, place)
 
 
 @app.command()
@@ -272,15 +269,13 @@ def version() -> None:
 
 
 def _carry_out(work: Callable[[], tuple[Exit, str]], executor: ChromiumExecutor, place: Path) -> None:
-    """Measures into `place`, closes the executor, tells what was found, and exits as the run earns."""
+    """Measures into `place`, tells what was found, and exits as the run earns."""
     try:
         code, why = work()
     except (store.StoreError, config.ProfileError) as error:
         raise _fail(Exit.usage, str(error)) from None
     except KeyboardInterrupt:
         raise _fail(Exit.no_result, f"interrupted; what was measured is in {place}, --resume goes on with it") from None
-    finally:
-        executor.close()
     _tell(place)
     if code is Exit.software_refused:
         why += _diagnosed(executor)
@@ -309,16 +304,13 @@ def _chromium(browser: str, asked: AdapterAsked, extra: tuple[str, ...]) -> Chro
 
 def _beside(names: Sequence[str], asked: AdapterAsked, main: ChromiumExecutor) -> list[NativeExecutor]:
     """The executors beside the browser, as far as they are known and installed."""
+    unknown = next((name for name in names if name not in native.EXECUTORS), None)
+    if unknown is not None:
+        raise _fail(Exit.usage, f"--also {unknown}: there are {', '.join(native.EXECUTORS)}")
     try:
-        unknown = next((name for name in names if name not in native.EXECUTORS), None)
-        if unknown is not None:
-            raise _fail(Exit.usage, f"--also {unknown}: there are {', '.join(native.EXECUTORS)}")
         return [native.executor(name, asked, main.browser.path) for name in names]
-    except BaseException as error:
-        main.close()  # its server would keep the process alive
-        if isinstance(error, native.NativeMissing):
-            raise _fail(Exit.no_result, str(error)) from None
-        raise
+    except native.NativeMissing as error:
+        raise _fail(Exit.no_result, str(error)) from None
 
 
 def _make_room(place: Path, replace: bool) -> None:

@@ -64,6 +64,11 @@ def over_launches(
     )
 
 
+def quotient(over: pd.Series[float], under: pd.Series[float]) -> pd.Series[float]:
+    """One over the other where both are known and the ratio is a number."""
+    return (over / under).replace([np.inf, -np.inf], np.nan).dropna()
+
+
 def bracket(
     experiment: str, metric: str, variant: Variant, low: float, high: float, n_samples: int, n_launches: int
 ) -> Metric:

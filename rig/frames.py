@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
@@ -41,7 +42,7 @@ class Run:
         """Executors whose launches took turns with the main one's."""
         return tuple(str(name) for name in self.manifest.plan.profile.get("also") or ())
 
-    @property
+    @cached_property
     def main(self) -> Run:
         """The run without them: launches of the main executor alone."""
         return self._only([launch for launch in self.launches if launch.executor not in self.also])
@@ -49,6 +50,10 @@ class Run:
     def of(self, executor: str) -> Run:
         """Launches of one executor alone."""
         return self._only([launch for launch in self.launches if launch.executor == executor])
+
+    def by_round(self, per_launch: pd.Series[float]) -> pd.Series[float]:
+        """Values by round instead of by launch: launches of one round are neighbours in time."""
+        return per_launch.rename(index={launch.launch: launch.round for launch in self.launches})
 
     def _only(self, launches: Sequence[Launch]) -> Run:
         if len(launches) == len(self.launches):

@@ -492,6 +492,10 @@ class Manifest(Record, frozen=True):
     joined: tuple[tuple[str, ...], ...] = ()
 
 
+EXECUTOR = "executor"
+"""Key of a metric's variant that names what ran it; absent where that was the run's main executor, the browser."""
+
+
 class Metric(Record, frozen=True):
     """A figure with its interval. `variant` tells which; `reason` is never empty unless the outcome is ok.
 
@@ -516,6 +520,11 @@ class Metric(Record, frozen=True):
     def key(self) -> str:
         """`metric{k=v,...}`, keys sorted."""
         return f"{self.metric}{{{','.join(f'{k}={self.variant[k]}' for k in sorted(self.variant))}}}"
+
+    @property
+    def executor(self) -> str:
+        """What ran it; empty for the browser."""
+        return str(self.variant.get(EXECUTOR, ""))
 
     @property
     def half_width(self) -> float | None:

@@ -90,7 +90,7 @@ class Runner:
         return why
 
     def _executor(self, arm: Arm) -> Executor:
-        return next((one for one in self.beside if one.name == arm.executor), self.executor)
+        return {one.name: one for one in self.beside}[arm.executor] if arm.executor else self.executor
 
     def _rounds(self) -> int:
         """Good launches that every arm has that can be launched."""

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from rig import analysis
 from rig.frames import Run
 from rig.published import gaps, rows
-from rig.published.beside import ESTIMATORS, EXECUTOR, IMPLEMENTATIONS, Beside, Timed, beside
+from rig.published.beside import ESTIMATORS, IMPLEMENTATIONS, Beside, Timed, beside
 from rig.published.rows import COLUMNS, Row
-from rig.records import Metric, MetricOutcome, Summary
+from rig.records import EXECUTOR, Metric, MetricOutcome, Summary
 from rig.report import published
 from rig.report.page import render
 from tests import test_report

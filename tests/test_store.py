@@ -76,6 +76,11 @@ def test_a_published_run_is_packed_and_says_the_same(finished: Path, tmp_path: P
     packed = gzip.decompress((place / "samples.jsonl.gz").read_bytes())
     assert sorted(packed.splitlines()) == sorted((finished / store.SAMPLES).read_bytes().splitlines())
     assert (place / store.SUMMARY).read_bytes() == (finished / store.SUMMARY).read_bytes()
+    ours, theirs = (
+        frames.read(run).samples.sort_values(["experiment", "cell", "launch", "block", "order"], ignore_index=True)
+        for run in (place, finished)
+    )
+    assert ours.equals(theirs)
 
 
 def test_publishing_does_not_overwrite_and_leaves_nothing_when_it_fails(finished: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from rig.browsers.flags import AdapterAsked
 from rig.doctor import gpu, installed, page, quiet, vulkan
 from rig.doctor.around import Around
 from rig.doctor.finding import Finding, State
+from rig.executors import native
 from rig.executors.base import ExecutorFault
 from rig.executors.chromium import ChromiumExecutor
 from rig.records import SCHEMA, Adapter, encode
@@ -62,7 +63,7 @@ def examine(
     flags = browser_flags.flags(asked, extra_flags)
     found: Browser | None = None
     first = [installed.python_here()]
-    node = installed.driver_node(around)
+    node = native.driver_node(around.environ)
     if node is not None and (told := installed.libraries("driver", node, around)):
         first.append(told)
     for part in installed.browser(browser, around, windowed=browser_flags.windowed(flags)):

@@ -88,14 +88,6 @@ def python_here() -> Finding:
     return python(tuple(map(int, re.findall(r"\d+", platform.python_version())[:3])), installed)
 
 
-def driver_node(around: Around) -> Path | None:
-    """The Node that Playwright starts."""
-    if own := around.environ.get("PLAYWRIGHT_NODEJS_PATH"):
-        return Path(own)
-    spec = importlib.util.find_spec("playwright")
-    return Path(spec.origin).parent / "driver" / "node" if spec is not None and spec.origin else None
-
-
 def libraries(link: str, executable: Path, around: Around) -> Finding | None:
     """Shared libraries that an executable asks for and that are not there. None where there is nobody to ask."""
     said = around.said(("ldd", str(executable)))

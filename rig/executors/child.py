@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from typing import IO
 
 from rig.executors.base import ExecutorFault
-from rig.executors.wire import CALL_LIMIT_S, FEATURES, Opened, Surroundings, WireSession, adapter_record
-from rig.records import Build, Clock, Outcome
+from rig.executors.wire import CALL_LIMIT_S, FEATURES, Opened, Surroundings, WireSession, adapter_record, clock_record
+from rig.records import Build, Outcome
 
 START_LIMIT_S = 60.0
 CLOSE_LIMIT_S = 5.0
@@ -55,13 +55,7 @@ class ChildSession(WireSession):
         opened = self._call("open", Opened, features=FEATURES, limits=limits, power="high-performance")
         driver = opened.driver or opened.adapter.description or "unknown"
         self.adapter = adapter_record(opened.adapter, opened.adapter.device, driver)
-        self.clock = Clock(
-            tick_us=around.tick_us,
-            isolated=around.isolated,
-            secure=around.secure,
-            visibility=around.visibility,
-            has_span=opened.has_span,
-        )
+        self.clock = clock_record(around, has_span=opened.has_span)
 
     def close(self) -> None:
         with contextlib.suppress(OSError, ValueError):
@@ -103,13 +97,3 @@ class ChildSession(WireSession):
         said = self._errors.read().decode("utf-8", "replace").strip()[-_MOST_SAID:]
         last = next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "it said nothing")
         return f"the process ended ({self._process.poll()}): {last}"
-
-
-def opened_in(session: ChildSession, limits: dict[str, int]) -> ChildSession:
-    """The session with its device; where it gets none it is closed before the fault goes on."""
-    try:
-        session.open(limits)
-    except BaseException:
-        session.close()
-        raise
-    return session

@@ -25,7 +25,7 @@ from rig.browsers import flags as browser_flags
 from rig.browsers.display import DisplayMissing, VirtualDisplay
 from rig.browsers.find import Browser, identify
 from rig.executors.base import ExecutorFault
-from rig.executors.wire import CALL_LIMIT_S, FEATURES, Opened, Surroundings, WireSession, adapter_record
+from rig.executors.wire import CALL_LIMIT_S, FEATURES, Opened, Surroundings, WireSession, adapter_record, clock_record
 from rig.records import Adapter, Build, Clock, Outcome, Policy, Program
 
 T = TypeVar("T")
@@ -72,13 +72,7 @@ class ChromiumExecutor:
 
     def launch(self, limits: dict[str, int], extra_flags: tuple[str, ...] = ()) -> ChromiumSession:
         """ExecutorFault: the browser does not start, is not the build it was, or has no WebGPU device."""
-        session = self.browse(extra_flags)
-        try:
-            session.open(limits)
-        except BaseException:
-            session.close()
-            raise
-        return session
+        return self.browse(extra_flags).opened(limits)
 
     def browse(self, extra_flags: tuple[str, ...] = ()) -> ChromiumSession:
         """A browser with the harness page in it, before anything of WebGPU is asked for."""
@@ -179,13 +173,7 @@ class ChromiumSession(WireSession):
         self._run(self._page.goto(url), CALL_LIMIT_S)
         self._run(self._page.wait_for_function("globalThis.rig !== undefined"), CALL_LIMIT_S)
         around = self._call("surroundings", Surroundings)
-        self.clock = Clock(
-            tick_us=around.tick_us,
-            isolated=around.isolated,
-            secure=around.secure,
-            visibility=around.visibility,
-            has_span=False,
-        )
+        self.clock = clock_record(around, has_span=False)
         self.has_api = around.has_api
         self._workers = [(kind, pid) for kind, pid in self.processes().items() if kind in WORKERS]
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from rig import assets, policies
 from rig.browsers.flags import DAWN, F16_ON_NVIDIA, AdapterAsked
 from rig.executors import vulkan
-from rig.executors.child import ChildSession, opened_in
+from rig.executors.child import ChildSession
 from rig.records import Build, Caller, Policy, Program, Realm
 
 NODE_LIMIT_S = 20.0
@@ -74,7 +74,7 @@ class NativeExecutor:
             driver_version=self._driver_version,
         )
         session = self._session((*self._command, *extra_flags), os.environ | self._environ, build)
-        return opened_in(session, limits)
+        return session.opened(limits)
 
     def close(self) -> None:
         """Nothing outlives a session."""
@@ -89,20 +89,44 @@ def executor(name: str, asked: AdapterAsked, browser: Path | None = None) -> Nat
 
 
 def _wgpu(environ: Mapping[str, str]) -> NativeExecutor:
-    spec = importlib.util.find_spec("wgpu")
+    folder = _package("wgpu", "wgpu is not installed: pip install 'webgpu-dispatch-rig[native]'")
+    library = _library(folder, "resources/*wgpu_native*", "wgpu is installed without its native library")
+    return _in_python("wgpu", "wgpu", library, environ, takes=_from_python)
+
+
+def _package(name: str, missing: str) -> Path:
+    """The folder of a Python package, which is not imported. NativeMissing with `missing` where there is none."""
+    spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
-        raise NativeMissing("wgpu is not installed: pip install 'webgpu-dispatch-rig[native]'")
-    libraries = sorted((Path(spec.origin).parent / "resources").glob("*wgpu_native*"))
-    if not libraries:
-        raise NativeMissing(f"wgpu has no native library in {Path(spec.origin).parent / 'resources'}")
+        raise NativeMissing(missing)
+    return Path(spec.origin).parent
+
+
+def _library(folder: Path, pattern: str, missing: str) -> Path:
+    found = sorted(folder.glob(pattern))
+    if not found:
+        raise NativeMissing(missing)
+    return found[0]
+
+
+def _in_python(
+    name: str,
+    package: str,
+    library: Path,
+    environ: Mapping[str, str],
+    *,
+    takes: Takes,
+    session: type[ChildSession] = ChildSession,
+) -> NativeExecutor:
     return NativeExecutor(
-        "wgpu",
-        importlib.metadata.version("wgpu"),
-        (sys.executable, "-P", "-m", "rig.native.on_wgpu"),
-        libraries[0],
+        name,
+        importlib.metadata.version(package),
+        (sys.executable, "-P", "-m", f"rig.native.on_{name}"),
+        library,
         driver_version=f"Python {platform.python_version()}",
         environ=_with_ours(environ),
-        takes=lambda program, policy: _without_browser(program, policy) and policy.caller is Caller.js,
+        takes=takes,
+        session=session,
     )
 
 
@@ -127,14 +151,13 @@ def _dawn(environ: Mapping[str, str]) -> NativeExecutor:
         said = subprocess.run([node, "--version"], capture_output=True, timeout=NODE_LIMIT_S, check=True)
     except (OSError, subprocess.SubprocessError) as error:
         raise NativeMissing(f"{node} does not start: {error}") from None
-    libraries = sorted(package.glob(f"dist/{_NODE_PLATFORM}/dawn.node"))
-    if not libraries:
-        raise NativeMissing(f"{package} has no Dawn for {_NODE_PLATFORM}")
+    missing = f"{package} has no Dawn for {_NODE_PLATFORM}"
+    library = _library(package, f"dist/{_NODE_PLATFORM}/dawn.node", missing)
     return NativeExecutor(
         "dawn",
         _version(package),
         (str(node), str(assets.folder("pages") / "node.js"), str(package)),
-        libraries[0],
+        library,
         driver_version=f"Node {said.stdout.decode().strip().lstrip('v')}",
         environ=environ,
         flags=DAWN_OPTIONS,
@@ -158,10 +181,17 @@ def _dawn_package() -> Path:
     return place
 
 
+def driver_node(environ: Mapping[str, str]) -> Path | None:
+    """The Node that Playwright starts."""
+    if own := environ.get("PLAYWRIGHT_NODEJS_PATH"):
+        return Path(own)
+    spec = importlib.util.find_spec("playwright")
+    return Path(spec.origin).parent / "driver" / "node" if spec is not None and spec.origin else None
+
+
 def _node() -> Path:
     """The Node that Playwright brings, or one on the PATH."""
-    spec = importlib.util.find_spec("playwright")
-    own = Path(spec.origin).parent / "driver" / "node" if spec is not None and spec.origin else None
+    own = driver_node(os.environ)
     if own is not None and own.is_file():
         return own
     found = shutil.which("node")
@@ -175,6 +205,10 @@ def _without_browser(program: Program, policy: Policy) -> bool:
     return program.realm is Realm.main and not policy.replayed
 
 
+def _from_python(program: Program, policy: Policy) -> bool:
+    return _without_browser(program, policy) and policy.caller is Caller.js
+
+
 # --- CUDA --------------------------------------------------------------------------------------------------------
 
 
@@ -186,22 +220,9 @@ class CudaSession(ChildSession):
 
 
 def _cuda(environ: Mapping[str, str]) -> NativeExecutor:
-    spec = importlib.util.find_spec("torch")
-    if spec is None or spec.origin is None:
-        raise NativeMissing("PyTorch is not installed: pip install torch")
-    libraries = sorted((Path(spec.origin).parent / "lib").glob("*c10_cuda*"))
-    if not libraries:
-        raise NativeMissing("this PyTorch is one without CUDA")
-    return NativeExecutor(
-        "cuda",
-        importlib.metadata.version("torch"),
-        (sys.executable, "-P", "-m", "rig.native.on_cuda"),
-        libraries[0],
-        driver_version=f"Python {platform.python_version()}",
-        environ=_with_ours(environ),
-        takes=chained,
-        session=CudaSession,
-    )
+    folder = _package("torch", "PyTorch is not installed: pip install torch")
+    library = _library(folder, "lib/*c10_cuda*", "this PyTorch is one without CUDA")
+    return _in_python("cuda", "torch", library, environ, takes=chained, session=CudaSession)
 
 
 CHAINED = ("increment_f32", "increment_i32")

@@ -5,8 +5,9 @@ What stands at the other end is pages/realm.js, in a page or in Node, or a proce
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import msgspec
 import numpy as np
@@ -15,7 +16,7 @@ from rig import cpu
 from rig.executors.base import ExecutorFault, Timing
 from rig.policies import conflict
 from rig.programs.fill import NUMPY, Array
-from rig.records import Adapter, Dtype, Outcome, Policy, Program, Record, encode
+from rig.records import Adapter, Clock, Dtype, Outcome, Policy, Program, Record, encode
 
 T = TypeVar("T")
 
@@ -79,7 +80,7 @@ class Validates(Record, frozen=True):
     validates: bool
 
 
-class WireSession:
+class WireSession(ABC):
     """The session interface, but for its start and end, over calls that `_ask` carries."""
 
     _workers: Sequence[tuple[str, int]] = ()
@@ -121,9 +122,36 @@ class WireSession:
             raise ExecutorFault(Outcome.crashed, f"the answer to {operation} is malformed: {error}") from None
         raise ExecutorFault(reply.fault.outcome, reply.fault.detail)
 
+    def opened(self, limits: dict[str, int]) -> Self:
+        """Itself, with its device; where it gets none, it is closed before the fault goes on."""
+        try:
+            self.open(limits)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    @abstractmethod
+    def open(self, limits: dict[str, int]) -> None:
+        """Asks for the adapter and makes the device; ExecutorFault: there is none."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    @abstractmethod
     def _ask(self, text: str) -> str:
         """Carries one request there and its answer back, within CALL_LIMIT_S; ExecutorFault where none comes."""
-        raise NotImplementedError
+
+
+def clock_record(around: Surroundings, *, has_span: bool) -> Clock:
+    """The clock and surroundings as the other end tells them."""
+    return Clock(
+        tick_us=around.tick_us,
+        isolated=around.isolated,
+        secure=around.secure,
+        visibility=around.visibility,
+        has_span=has_span,
+    )
 
 
 def adapter_record(got: WireAdapter, renderer: str, driver: str) -> Adapter:

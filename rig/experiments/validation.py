@@ -95,7 +95,7 @@ def _of(run: Run, options: ValidationOptions, name: str) -> list[Metric]:
         by_wall, by_span = (Ladder(ID, variant, clock, good) for clock in ("wall", "span"))
         cross_check(by_span, by_wall)
         found += [by_wall.per_dispatch(), *([by_span.per_dispatch()] if by_span.stamped else [])]
-        costs[arm.name, WALL] = Cost(_by_round(run, by_wall.slopes()), by_wall.doubt, len(good))
+        costs[arm.name, WALL] = Cost(run.by_round(by_wall.slopes()), by_wall.doubt, len(good))
         found += _cpu(run, variant, good, costs, arm)
     for ablation in options.ablations:
         for of in (WALL, GPU_CPU):
@@ -112,7 +112,7 @@ def _cpu(run: Run, variant: figures.Variant, good: pd.DataFrame, costs: Costs, a
     used = pd.Series([sum(us for thread, us in row.items() if thread.startswith("gpu")) for row in measured["cpu_us"]])
     used.index = measured.index
     own = slopes(measured, used, "mean")
-    costs[arm.name, GPU_CPU] = Cost(_by_round(run, own), "", len(measured))
+    costs[arm.name, GPU_CPU] = Cost(run.by_round(own), "", len(measured))
     return [
         figures.over_launches(ID, "validation.cpu_us", variant, "us", own, len(measured), interval=stats.mean_interval)
     ]
@@ -126,7 +126,7 @@ def _ratio(ablation: str, name: str, of: str, costs: Costs) -> list[Metric]:
         return [figures.missing(ID, "validation.ratio", variant, "ratio", reason, MetricOutcome.not_supported)]
     on, off = costs[CHECKED, of], costs[ablation, of]
     doubt = "; ".join(f"{arm}: {cost.doubt}" for arm, cost in ((CHECKED, on), (ablation, off)) if cost.doubt)
-    values = (on.by_round / off.by_round).replace([np.inf, -np.inf], np.nan).dropna()
+    values = figures.quotient(on.by_round, off.by_round)
     ratio = figures.over_launches(
         ID, "validation.ratio", variant, "ratio", values, on.samples + off.samples, doubt=doubt
     )
@@ -144,12 +144,6 @@ def _ratio(ablation: str, name: str, of: str, costs: Costs) -> list[Metric]:
         per_launch={},
     )
     return [ratio, smallest]
-
-
-def _by_round(run: Run, per_launch: pd.Series[float]) -> pd.Series[float]:
-    """Values by round instead of by launch: launches of one round are neighbours in time."""
-    rounds = {launch.launch: launch.round for launch in run.launches}
-    return per_launch.rename(index=rounds)
 
 
 def _why_none(run: Run, rows: pd.DataFrame, arm: Arm) -> tuple[str, MetricOutcome]:

@@ -13,8 +13,6 @@ from rig.executors.base import ExecutorFault
 from rig.executors.wire import Surroundings
 from rig.records import Outcome, Program, encode
 
-OPERATIONS = ("open", "load", "reset", "outputs", "time", "validates")
-
 
 class Loaded(Protocol):
     """A program made real. `issued`: dispatches since the last reset."""
@@ -33,6 +31,10 @@ class Realm(ABC, Generic[T]):
 
     def __init__(self) -> None:
         self.programs: dict[str, T] = {}
+
+    def surroundings(self, _: dict[str, Any]) -> Surroundings:
+        """Where the process stands: nothing of a page's limits holds here."""
+        return Surroundings(secure=True, isolated=True, visibility="visible", has_api=True, tick_us=_tick_us())
 
     @abstractmethod
     def open(self, request: dict[str, Any]) -> object: ...
@@ -74,9 +76,8 @@ def serve(realm: Realm[Any]) -> None:
 
 def _answer(line: bytes, realm: Realm[Any]) -> bytes:
     request = msgspec.json.decode(line)
-    operations = {"surroundings": surroundings, **{name: getattr(realm, name) for name in OPERATIONS}}
     try:
-        return encode({"ok": operations[request["op"]](request)})
+        return encode({"ok": getattr(realm, request["op"])(request)})
     except ExecutorFault as fault:
         return _fault(fault.outcome, fault.detail)
     except Exception as error:
@@ -94,11 +95,6 @@ def _fault(outcome: Outcome, detail: str) -> bytes:
 def now_us() -> float:
     """Microseconds, from nobody knows when."""
     return time.perf_counter_ns() / 1000
-
-
-def surroundings(_: dict[str, Any]) -> Surroundings:
-    """Where the process stands: nothing of a page's limits holds here."""
-    return Surroundings(secure=True, isolated=True, visibility="visible", has_api=True, tick_us=_tick_us())
 
 
 def _tick_us(steps: int = 50) -> float:

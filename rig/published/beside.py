@@ -10,10 +10,7 @@ from rig.figures import PUBLISHED_N, Variant
 from rig.frames import Run
 from rig.published import rows
 from rig.published.rows import Row
-from rig.records import Metric, MetricOutcome, Summary
-
-EXECUTOR = "executor"
-"""Key of a variant whose figure is not of the browser."""
+from rig.records import EXECUTOR, Metric, MetricOutcome, Summary
 
 IMPLEMENTATIONS = {"": "chrome", "wgpu": "wgpu-native", "dawn": "dawn"}
 """An executor, empty for the browser, and what the papers call the same."""
@@ -121,11 +118,6 @@ def beside(run: Run, summary: Summary, published: Iterable[Row] | None = None) -
     return found
 
 
-def executor(metric: Metric) -> str:
-    """What ran it; empty for the browser."""
-    return str(metric.variant.get(EXECUTOR, ""))
-
-
 def bare(variant: Variant) -> dict[str, str | int | float]:
     """A variant without its executor."""
     return {key: value for key, value in variant.items() if key != EXECUTOR}
@@ -137,7 +129,7 @@ def backend(run: Run) -> str:
 
 
 def _is(ours: Metric, by: Estimator) -> bool:
-    implementation = IMPLEMENTATIONS.get(executor(ours))
+    implementation = IMPLEMENTATIONS.get(ours.executor)
     return (
         implementation is not None
         and by.implementation in ("", implementation)
@@ -150,7 +142,7 @@ def _same(row: Row, by: Estimator, ours: Metric) -> bool:
     return (
         row.experiment == by.published
         and row.unit == ours.unit
-        and row.implementation in ("", IMPLEMENTATIONS[executor(ours)])
+        and row.implementation in ("", IMPLEMENTATIONS[ours.executor])
         and row.n_dispatches in (None, by.n)
         and row.dtype in FLOAT32
         and not row.model

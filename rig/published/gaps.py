@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rig import gates
 from rig.frames import Run
-from rig.published.beside import IMPLEMENTATIONS, Beside, Timed, bare, executor
+from rig.published.beside import IMPLEMENTATIONS, Beside, Timed, bare
 from rig.records import Launch, Metric, MetricOutcome, Outcome, Summary, Waiter
 from rig.report import words
 
@@ -49,14 +49,14 @@ class Here:
 
 def sentences(run: Run, summary: Summary, pairs: Sequence[Beside]) -> list[str]:
     """What accounts for each gap: one sentence for all of a figure's that the same accounts for."""
-    here = {name: _here(run, summary, name) for name in {executor(pair.ours) for pair in pairs}}
+    here = {name: _here(run, summary, name) for name in {pair.ours.executor for pair in pairs}}
     groups: dict[object, list[tuple[Beside, list[Cause]]]] = {}
     for pair in pairs:
         if is_wide(pair):
-            causes = _causes(pair, here[executor(pair.ours)])
+            causes = _causes(pair, here[pair.ours.executor])
             kind = (pair.ours.key, pair.ratio > 1, *(c.told for c in causes), any(_settles(c) for c in causes))
             groups.setdefault(kind, []).append((pair, causes))
-    return [_sentence(group, here[executor(group[0][0].ours)]) for group in groups.values()]
+    return [_sentence(group, here[group[0][0].ours.executor]) for group in groups.values()]
 
 
 def is_wide(pair: Beside) -> bool:
@@ -169,7 +169,7 @@ def _here(run: Run, summary: Summary, name: str) -> Here:
     launches = [launch for launch in run.launches if launch.outcome is Outcome.ok and _executor(launch) == name]
     clocks = [launch.clock for launch in launches if launch.clock is not None]
     return Here(
-        figures={_key(m.metric, bare(m.variant)): m for m in summary.metrics if executor(m) == name},
+        figures={_key(m.metric, bare(m.variant)): m for m in summary.metrics if m.executor == name},
         tick_us=max((clock.tick_us for clock in clocks), default=0.0),
         isolated=all(clock.isolated for clock in clocks),
         software=any(launch.adapter is not None and launch.adapter.is_fallback for launch in launches),

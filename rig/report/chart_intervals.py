@@ -100,14 +100,12 @@ def _background(scale: Scale, x: alt.X) -> list[charts.Layer]:
 
 def natives(ratios: Sequence[Metric], named: Callable[[Metric], str]) -> list[charts.Figure]:
     """The browser's cost over that of executors without one, a panel an executor."""
-    executors = list(dict.fromkeys(str(m.variant["executor"]) for m in ratios))
+    executors = list(dict.fromkeys(m.executor for m in ratios))
     scale = Scale("the browser's cost over the other's", log=True, line=1.0)
     panels = [
         made
         for name in executors
-        for made in panel(
-            f"Chromium over {name}", [(named(m), m) for m in ratios if m.variant["executor"] == name], scale
-        )
+        for made in panel(f"Chromium over {name}", [(named(m), m) for m in ratios if m.executor == name], scale)
     ]
     note = "Right of the line the browser costs more, left of it less. By wall time, paired by round of launches."
     return _figure("What is the browser's own part of a dispatch?", note, panels, ratios, log=True)

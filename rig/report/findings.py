@@ -10,6 +10,7 @@ from rig import analysis, beside, gates
 from rig.frames import Run
 from rig.gates import COARSE_TICK_US
 from rig.ladder import MOST_APART
+from rig.policies import REPLAYED
 from rig.records import Adapter, Build, Launch, Metric, MetricOutcome, Outcome, Summary, canonical
 from rig.report import words
 
@@ -28,7 +29,7 @@ def headline(summary: Summary) -> list[str]:
     """What a dispatch costs and what timing it naively says, with intervals, in the browser; or why there is no figure;
     and what the browser's share of it is.
     """
-    own = msgspec.structs.replace(summary, metrics=tuple(m for m in summary.metrics if "executor" not in m.variant))
+    own = msgspec.structs.replace(summary, metrics=tuple(m for m in summary.metrics if not m.executor))
     return [*_costs(own), *_serial(own), *_modes(own), *_naive(own), *_beside(summary)]
 
 
@@ -60,12 +61,11 @@ def _beside(summary: Summary) -> list[str]:
 
 
 def _counterpart(ratio: Metric) -> str:
-    policy, executor = str(ratio.variant["policy"]), str(ratio.variant["executor"])
-    if executor == beside.CUDA:
-        return (
-            f"what a kernel of CUDA's does {'replayed in a graph' if policy == 'one_pass' else 'launched on its own'}"
-        )
-    return f"what one on {executor} does {words.policy(policy)}"
+    policy = str(ratio.variant["policy"])
+    if ratio.executor != beside.CUDA:
+        return f"what one on {ratio.executor} does {words.policy(policy)}"
+    replayed = beside.counterpart(ratio.executor, policy) == REPLAYED
+    return f"what a kernel of CUDA's does {'replayed in a graph' if replayed else 'launched on its own'}"
 
 
 def _costs(summary: Summary) -> list[str]:

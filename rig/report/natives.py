@@ -50,7 +50,7 @@ def _rows(
     for metric in summary.metrics:
         if metric.metric == name and all(metric.variant.get(key) == value for key, value in fixed.items()):
             policy = str(metric.variant.get("policy", ""))
-            found[policy, str(metric.variant.get("executor", ""))] = metric
+            found[policy, metric.executor] = metric
     policies = list(dict.fromkeys(policy for policy, _ in found))
     return [(told, policy or "–", *(_cell(found.get((policy, one))) for one in executors)) for policy in policies]
 
@@ -64,5 +64,6 @@ def _cell(metric: Metric | None) -> str:
 
 
 def _named(metric: Metric) -> str:
-    policy, executor = str(metric.variant.get("policy", "")), str(metric.variant["executor"])
-    return f"{policy} over {beside.REPLAYED}" if executor == beside.CUDA and policy == "one_pass" else policy
+    policy = str(metric.variant.get("policy", ""))
+    other = beside.counterpart(metric.executor, policy)
+    return policy if other == policy else f"{policy} over {other}"

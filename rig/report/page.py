@@ -141,14 +141,14 @@ def _about(run: Run) -> list[tuple[str, str]]:
 def _experiments(run: Run, summary: Summary) -> list[str]:
     """The experiments of the run: planned ones first, then whatever else has samples or figures."""
     planned = run.manifest.plan.profile.get("experiments") or ()
-    measured = [m.experiment for m in summary.metrics if "executor" not in m.variant] + [
+    measured = [m.experiment for m in summary.metrics if not m.executor] + [
         str(e) for e in run.samples["experiment"].unique()
     ]
     return list(dict.fromkeys([*(str(name) for name in planned), *measured]))
 
 
 def _section(name: str, run: Run, summary: Summary) -> Section:
-    metrics = [m for m in summary.metrics if m.experiment == name and "executor" not in m.variant]
+    metrics = [m for m in summary.metrics if m.experiment == name and not m.executor]
     known = REGISTRY.get(name)
     return Section(
         id=name,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rig.frames import Run
 from rig.published import gaps
-from rig.published.beside import Beside, Timed, bare, beside, executor
+from rig.published.beside import Beside, Timed, bare, beside
 from rig.published.rows import Row
 from rig.records import Summary
 from rig.report import words
@@ -100,7 +100,7 @@ def _figure(pairs: list[Beside]) -> OurFigure:
     return OurFigure(
         label=words.label(ours.metric),
         name=ours.metric,
-        of=_joined((_EXECUTORS[executor(ours)], *variant, _TIMED[pairs[0].estimator.timed])),
+        of=_joined((_EXECUTORS[ours.executor], *variant, _TIMED[pairs[0].estimator.timed])),
         value=shown.value,
         interval=f"{words.level(ours.ci_level)} interval {shown.interval}",
         rows=tuple(_row(pair) for pair in pairs),
