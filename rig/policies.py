@@ -130,9 +130,9 @@ def conflict(program: Program, policy: Policy, n: int) -> str:
         return why
     if policy.replayed:
         return "WebGPU can't record compute work and replay it"
-    if policy.target is Target.stub and bare(policy) != msgspec.structs.replace(policy, target=Target.device):
+    if policy.target is Target.stub and _bare(policy) != msgspec.structs.replace(policy, target=Target.device):
         return "a stub is issued to by plain policies only"
-    if policy.caller is Caller.wasm and bare(policy) != msgspec.structs.replace(
+    if policy.caller is Caller.wasm and _bare(policy) != msgspec.structs.replace(
         policy, caller=Caller.js, waiter=Waiter.work_done
     ):
         return "the WebAssembly caller issues plain policies only"
@@ -158,7 +158,7 @@ def _undelivered(parameters: set[Parameters], policy: Policy) -> str:
     return ""
 
 
-def bare(policy: Policy) -> Policy:
+def _bare(policy: Policy) -> Policy:
     """The policy without any modifier."""
     return make(
         policy.name, policy.dispatches_per_pass, policy.dispatches_per_command_buffer, policy.dispatches_per_submit

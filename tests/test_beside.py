@@ -15,7 +15,7 @@ from rig import analysis, config, frames, likeness, plan
 from rig.executors.base import ExecutorFault
 from rig.measure import Exit, measure, resume
 from rig.records import Metric, MetricOutcome, Outcome, Summary, VerdictOutcome
-from rig.report import findings, natives
+from rig.report import environment, findings, natives
 from tests.conftest import RunIt, small_profile
 from tests.scripted import ADAPTER, Model, ScriptedExecutor, ScriptedSession
 
@@ -166,6 +166,12 @@ def test_the_report_sets_the_executors_side_by_side(run_it: RunIt) -> None:
     assert re.match(r"(5\.9|6\.0)\d µs \(", row[2])
     assert re.match(r"(2\.9|3\.0)\d µs \(", row[3])
     assert [panel.title for figure in section.figures for panel in figure.panels] == ["Chromium over wgpu"]
+
+
+def test_the_table_of_launches_tells_which_were_not_the_browsers(run_it: RunIt) -> None:
+    run, _ = measured(run_it, {"": SLOW, "wgpu": FAST})
+    arms = {row[1] for row in environment.launch_table(run).rows}
+    assert arms == {"main", "wgpu"}
 
 
 def test_the_first_lines_are_about_the_browser_and_say_what_is_its_own(run_it: RunIt) -> None:

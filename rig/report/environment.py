@@ -156,16 +156,20 @@ def launch_table(run: Run) -> Table:
         "detail",
     )
     disturbed = findings.disturbances(run)
-    rows = (_launch(launch, states, disturbed[launch.launch]) for launch in run.launches)
+    rows = (
+        _launch(launch, launch.executor if launch.executor in run.also else "", states, disturbed[launch.launch])
+        for launch in run.launches
+    )
     return Table("Launches", head, tuple(rows))
 
 
-def _launch(launch: Launch, states: Sequence[str], disturbed: Sequence[Closed]) -> tuple[str, ...]:
+def _launch(launch: Launch, executor: str, states: Sequence[str], disturbed: Sequence[Closed]) -> tuple[str, ...]:
+    """`executor`: of a launch beside the main one's."""
     before, after = launch.host_before, launch.host_after
     outcome = "✓ ok" if launch.outcome is Outcome.ok else f"✗ {launch.outcome}".replace("_", " ")
     return (
         str(launch.launch),
-        launch.arm or "main",
+        launch.arm or executor or "main",
         outcome,
         f"{launch.blocks:,}",
         *(f"{STATES[name](before)} → {STATES[name](after)}" for name in states),
