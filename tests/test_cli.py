@@ -170,7 +170,11 @@ def test_b59_a_run_that_is_told_to_stop_stores_what_it_has_and_leaves_no_browser
     out = tmp_path / "run"
     words = [str(word) for word in small(out, "--set", "launches.looks=[50]", "--set", "budget_s=100")]
     process = subprocess.Popen(
-        [sys.executable, "-c", "from rig.cli import main; main()", *words], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", "from rig.cli import main; main()", *words],
+        stderr=subprocess.PIPE,
+        text=True,
+        # a shell's background job, which these tests may be, ignores SIGINT, and so would its children
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and not (store.is_run(out) and len(store.read_samples(out)) > 30):
