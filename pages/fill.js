@@ -1,6 +1,10 @@
 // First contents of buffers: the same numbers as rig/programs/fill.py makes.
 
-/** @typedef {{ kind: "constant", value: number } | { kind: "hash", seed: number, below: number }} Fill */
+/**
+ * @typedef {{ kind: "constant", value: number } | { kind: "hash", seed: number, below: number }} WrittenFill
+ * @typedef {{ kind: "weights", seed: number, scale: number, offset: number }} WeightFill
+ * @typedef {WrittenFill | WeightFill} Fill
+ */
 /** @typedef {"f32" | "f16" | "i32" | "u32" | "u8x4"} Dtype */
 
 /** What lies in a buffer, by type; of 16-bit floats the bits, since not every browser has an array of them. */
@@ -35,7 +39,7 @@ export function half(x) {
 /**
  * @param {Dtype} dtype
  * @param {number} elements
- * @param {Fill} fill  `hash`: element i is hash32(seed + i) modulo `below`
+ * @param {WrittenFill} fill  `hash`: element i is hash32(seed + i) modulo `below`
  */
 export function contents(dtype, elements, fill) {
   const data = new ARRAYS[dtype](elements);
@@ -43,4 +47,32 @@ export function contents(dtype, elements, fill) {
   if (fill.kind === "constant") return data.fill(put(fill.value));
   for (let i = 0; i < elements; i++) data[i] = put(hash32((fill.seed + i) >>> 0) % fill.below);
   return data;
+}
+
+/**
+ * Fills buffers of weights on the device itself.
+ *
+ * @param {GPUDevice} device
+ * @param {string} wgsl  wgsl/decode/weights.wgsl
+ */
+export function weightMaker(device, wgsl) {
+  const module = device.createShaderModule({ label: "weights", code: wgsl });
+  const pipeline = device.createComputePipeline({ label: "weights", layout: "auto", compute: { module, entryPoint: "main" } });
+  /** @param {GPUBuffer} buffer @param {number} elements @param {WeightFill} fill */
+  return (buffer, elements, fill) => {
+    const bits = new Uint32Array(new Float32Array([fill.scale, fill.offset]).buffer);
+    const values = device.createBuffer({ size: 16, usage: GPUBufferUsage.UNIFORM | GPUBufferUsage.COPY_DST });
+    device.queue.writeBuffer(values, 0, Uint32Array.of(fill.seed, elements, ...bits));
+    const bindGroup = device.createBindGroup({
+      layout: pipeline.getBindGroupLayout(0),
+      entries: [values, buffer].map((buffer, binding) => ({ binding, resource: { buffer } })),
+    });
+    const encoder = device.createCommandEncoder();
+    const pass = encoder.beginComputePass();
+    pass.setPipeline(pipeline);
+    pass.setBindGroup(0, bindGroup);
+    pass.dispatchWorkgroups(Math.min(4096, Math.ceil(elements / 256)));
+    pass.end();
+    device.queue.submit([encoder.finish()]);
+  };
 }

@@ -6,6 +6,7 @@
  * @property {number | null} dispatches_per_pass
  * @property {number | null} dispatches_per_command_buffer
  * @property {number | null} dispatches_per_submit
+ * @property {number | null} [dispatches_per_wait]
  * @property {"work_done" | "map"} [waiter]
  * @property {"cached" | "created"} [bind_groups]
  * @property {import("./deliver.js").Uniforms} [uniforms]

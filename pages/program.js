@@ -1,7 +1,7 @@
 // A program made real on a device: buffers, pipelines, bind groups; and its batches, compiled once each.
 
 import { delivery, VALUE_BYTES } from "./deliver.js";
-import { ARRAYS, bytes, contents } from "./fill.js";
+import { ARRAYS, bytes, contents, weightMaker } from "./fill.js";
 import { Fault } from "./faults.js";
 import { DEPTHS } from "./policy.js";
 import { passClock } from "./span.js";
@@ -28,7 +28,7 @@ import { passClock } from "./span.js";
 
 /**
  * @typedef {object} Compiled  a batch with what a sample of it needs
- * @property {import("./policy.js").Batch} batch
+ * @property {import("./policy.js").Batch[]} batches  one, or one for each wait
  * @property {import("./span.js").StampClock | null} passes  begin and end of every pass, where the policy wants them
  * @property {(i: number) => GPUBindGroup} make  a new bind group for dispatch i
  * @property {boolean} settled  what it is made of has reached the GPU
@@ -44,12 +44,24 @@ export class LoadedProgram {
   /**
    * @param {GPUDevice} device
    * @param {ProgramData} data
+   * @param {string | null} weights  WGSL that fills buffers of weights
+   * @param {Map<string, GPUBuffer>} shared  buffers that no program writes, by what is in them; those made here are added
    */
-  static async load(device, data) {
+  static async load(device, data, weights, shared) {
+    const make = weights ? weightMaker(device, weights) : null;
+    const changed = written(data);
     /** @type {Map<string, GPUBuffer>} */
     const buffers = new Map();
-    for (const { name, dtype, elements } of data.buffers) {
-      buffers.set(name, device.createBuffer({ label: name, size: bytes(dtype, elements), usage: STORAGE() }));
+    for (const { name, dtype, elements, fill } of data.buffers) {
+      const content = JSON.stringify([dtype, elements, fill]);
+      const held = changed.has(name) ? undefined : shared.get(content);
+      const buffer = held ?? device.createBuffer({ label: name, size: bytes(dtype, elements), usage: STORAGE() });
+      buffers.set(name, buffer);
+      if (fill.kind === "weights") {
+        if (make === null || changed.has(name)) throw new Fault("not_supported", `${name}: weights are made once and never written`);
+        if (held === undefined) make(buffer, elements, fill);
+      }
+      if (!changed.has(name)) shared.set(content, buffer);
     }
     /** @type {Map<string, GPUComputePipeline>} */
     const pipelines = new Map();
@@ -96,7 +108,7 @@ export class LoadedProgram {
   /** Writes every buffer's first contents again. */
   reset() {
     for (const { name, dtype, elements, fill } of this.data.buffers) {
-      this.device.queue.writeBuffer(known(this.buffers, name), 0, contents(dtype, elements, fill));
+      if (fill.kind !== "weights") this.device.queue.writeBuffer(known(this.buffers, name), 0, contents(dtype, elements, fill));
     }
     this.issued = 0;
   }
@@ -124,15 +136,31 @@ export class LoadedProgram {
    * @returns {Compiled}
    */
   compileBatch(policy, n) {
-    const list = this.data.dispatches;
-    const at = Array.from({ length: n }, (_, i) => i % list.length);
+    const { length } = this.data.dispatches;
+    const at = Array.from({ length: n }, (_, i) => i % length);
+    const perWait = policy.dispatches_per_wait ?? Math.max(n, 1);
+    const waits = Math.max(1, Math.ceil(n / perWait));
+    const batches = Array.from({ length: waits }, (_, k) => this.compilePart(policy, at.slice(k * perWait, (k + 1) * perWait)));
+    const described = this.data.dispatches.map((_, k) => this.describe(k));
+    const make = (/** @type {number} */ i) => this.device.createBindGroup(described[at[i]]);
+    const passes = policy.stamps === "passes" ? passClock(this.device, passesOf(batches[0])) : null;
+    return { batches, passes, make, settled: false, wasm: null };
+  }
+
+  /**
+   * @param {import("./policy.js").Policy} policy
+   * @param {number[]} at  which dispatches of the list
+   * @returns {import("./policy.js").Batch}
+   */
+  compilePart(policy, at) {
+    const list = this.data.dispatches, n = at.length;
     const perPass = policy.dispatches_per_pass ?? n, perSubmit = policy.dispatches_per_submit ?? n;
     const uniforms = policy.uniforms ?? "none";
     const offsets = uniforms === "dynamic_offset" || uniforms === "mapped_ring" ? DYNAMIC : STATIC;
     const created = policy.bind_groups === "created";
     const described = list.map((_, k) => this.describe(k));
     const make = (/** @type {number} */ i) => this.device.createBindGroup(described[at[i]]);
-    const batch = {
+    return {
       n,
       pipelines: at.map((k) => known(this.pipelines, `${list[k].kernel} ${offsets}`)),
       bindGroups: at.map((k) => this.bindGroups[k]),
@@ -149,8 +177,6 @@ export class LoadedProgram {
       go: policy.workgroups === "indirect" ? this.indirect(at) : null,
       deliver: this.carries && n > 0 ? this.delivery(uniforms, at, perSubmit, offsets, created) : null,
     };
-    const passes = policy.stamps === "passes" ? passClock(this.device, passesOf(batch)) : null;
-    return { batch, passes, make, settled: false, wasm: null };
   }
 
   /** @param {number[]} at */
@@ -201,6 +227,12 @@ export class LoadedProgram {
     staging.destroy();
     return Object.fromEntries(values);
   }
+}
+
+/** Names of the buffers that some dispatch may write. @param {ProgramData} data */
+function written({ kernels, dispatches }) {
+  const readOnly = new Map(kernels.map(({ name, read_only }) => [name, read_only ?? []]));
+  return new Set(dispatches.flatMap(({ kernel, bindings }) => bindings.filter((_, i) => !readOnly.get(kernel)?.includes(i))));
 }
 
 /** @param {import("./policy.js").Batch} batch */

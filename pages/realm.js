@@ -18,6 +18,8 @@ const IDLE_MS = 40;
 let gpu = null;
 /** @type {Map<string, LoadedProgram>} */
 const programs = new Map();
+/** Buffers that no program writes. @type {Map<string, GPUBuffer>} */
+const shared = new Map();
 /** @type {Promise<WebAssembly.Module> | null} */
 let loop = null;
 
@@ -53,10 +55,10 @@ async function open(wanted) {
   return { adapter, has_span: gpu.span !== NO_STAMPS };
 }
 
-/** @param {{ program: import("./program.js").ProgramData }} request */
-async function load({ program }) {
+/** @param {{ program: import("./program.js").ProgramData, weights?: string | null }} request */
+async function load({ program, weights }) {
   const { device, watch } = opened();
-  programs.set(program.name, await watch.guard(() => LoadedProgram.load(device, program)));
+  programs.set(program.name, await watch.guard(() => LoadedProgram.load(device, program, weights ?? null, shared)));
   return {};
 }
 
@@ -91,19 +93,20 @@ async function time({ program: name, policy, n, limit_ms }) {
   const { device, watch, span } = opened();
   const program = loaded(name);
   const compiled = program.batch(policy, n);
-  const { batch, passes, make } = compiled;
+  const { batches, passes, make } = compiled;
   const stubbed = policy.target === "stub";
   const target = stubbed ? stub : device;
-  const clock = stubbed ? NO_STAMPS : passes ?? span;
+  const clock = stubbed || batches.length > 1 ? NO_STAMPS : passes ?? span;
   const map = policy.waiter === "map";
   const tail = map ? (/** @type {GPUCommandEncoder} */ encoder) => program.encodeProbe(encoder) : null;
   const wait = stubbed ? async () => {}
     : map ? () => program.probe.mapAsync(GPUMapMode.READ) : () => device.queue.onSubmittedWorkDone();
   const late = () => new Fault("timeout", `GPU still busy after ${limit_ms / 1000} s, device not lost`);
-  if (policy.caller === "wasm") compiled.wasm ??= issuer(await (loop ??= assembled()), device, batch, clock.stamps, tail);
+  if (policy.caller === "wasm") compiled.wasm ??= issuer(await (loop ??= assembled()), device, batches[0], clock.stamps, tail);
   const { wasm } = compiled;
 
-  const once = async () => {
+  /** @param {import("./policy.js").Batch} batch */
+  const part = async (batch) => {
     await batch.deliver?.ready();
     const t0 = now_us();
     const staged = policy.staged ? issueStaged(device, batch, make, now_us) : null;
@@ -114,6 +117,18 @@ async function time({ program: name, policy, n, limit_ms }) {
     if (!stubbed) program.issued += issued.dispatches;
     if (map) program.probe.unmap();
     return { issued, wall_us: t2 - t0, encode_us: t1 - t0, calls_us: staged?.calls_us ?? null };
+  };
+
+  const once = async () => {
+    const first = await part(batches[0]);
+    const calls = Object.keys(first.issued);
+    for (const batch of batches.slice(1)) {
+      const next = await part(batch);
+      for (const call of calls) first.issued[/** @type {keyof typeof first.issued} */ (call)] += next.issued[/** @type {keyof typeof first.issued} */ (call)];
+      first.encode_us += next.encode_us;
+      first.wall_us += next.wall_us;
+    }
+    return first;
   };
 
   const timed = async () => {

@@ -32,14 +32,15 @@ def source(kernel: str) -> str:
 
 def kernels() -> list[str]:
     """Names of all kernels, sorted."""
-    return sorted(path.stem for path in folder("wgsl").glob("*.wgsl"))
+    base = folder("wgsl")
+    return sorted(path.relative_to(base).with_suffix("").as_posix() for path in base.rglob("*.wgsl"))
 
 
 @cache
 def source_hash() -> str:
     """SHA-256 over everything that the rig consists of: Python, pages and WGSL. 16 hex digits."""
     digest = hashlib.sha256()
-    for base, pattern in ((_PACKAGE, "**/*.py"), (folder("pages"), "*"), (folder("wgsl"), "*.wgsl")):
+    for base, pattern in ((_PACKAGE, "**/*.py"), (folder("pages"), "*"), (folder("wgsl"), "**/*.wgsl")):
         for path in sorted(base.glob(pattern)):
             if path.is_file():
                 digest.update(path.relative_to(base).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")

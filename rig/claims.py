@@ -19,8 +19,10 @@ CLAIMS = {
     "C9": "Validation of each operation is the price of the browser's safety.",
     "C10": "Amortising dispatches (batching, capture and replay) is the way.",
     "C11": "Browsers cost more than native implementations.",
+    "batching_over_fusing": "Batching the submission is worth more than fusing.",
+    "tiny_dispatch_bound": "A decode step of the shape tiny is bound by its dispatches.",
 }
-"""Claim id to the claim, in our words."""
+"""Claim id to the claim, in our words. Those without a number are not the papers' but ours."""
 
 
 def not_tested(claim: str, why: str) -> Verdict:

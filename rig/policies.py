@@ -98,10 +98,17 @@ def make(
     )
 
 
+def waiting(policy: Policy, dispatches: int) -> Policy:
+    """The policy with a wait after each so many dispatches, by mapAsync of the first word of the first output."""
+    name = f"{policy.name}+map+wait_{dispatches}"
+    return msgspec.structs.replace(policy, name=name, waiter=Waiter.map, dispatches_per_wait=dispatches)
+
+
 def structure(policy: Policy, n: int) -> dict[str, int]:
     """How many submits, command buffers, passes and dispatches `policy` makes of n: what an executor must count."""
     counts = {"submits": 0, "command_buffers": 0, "passes": 0, "dispatches": n}
-    for submit in _parts(n, policy.dispatches_per_submit):
+    waited = _parts(n, policy.dispatches_per_wait)
+    for submit in (part for wait in waited for part in _parts(wait, policy.dispatches_per_submit)):
         counts["submits"] += 1
         for buffer in _parts(submit, policy.dispatches_per_command_buffer):
             counts["command_buffers"] += 1
@@ -140,6 +147,8 @@ def conflict(program: Program, policy: Policy, n: int) -> str:
         return "stages are those of one submit for each dispatch, without uniforms"
     if policy.staged and (policy.waiter is Waiter.map or policy.workgroups is Workgroups.indirect):
         return "stages are direct dispatches, with nothing copied behind them for a map to wait for"
+    if policy.dispatches_per_wait and (policy.staged or policy.stamps is Stamps.passes or not _issued_plainly(policy)):
+        return "what waits in between is issued plainly, without timestamps"
     stamps = 2 * structure(policy, n)["passes"]
     if policy.stamps is Stamps.passes and stamps > MOST_STAMPS:
         return f"{stamps} timestamps, a query set holds {MOST_STAMPS}"
@@ -156,6 +165,10 @@ def _undelivered(parameters: set[Parameters], policy: Policy) -> str:
     if policy.uniforms is Uniforms.write_buffer and policy.dispatches_per_submit != 1:
         return "one buffer is written before each dispatch: in a shared submit all of them would see the last value"
     return ""
+
+
+def _issued_plainly(policy: Policy) -> bool:
+    return (policy.caller, policy.lead, policy.target) == (Caller.js, Lead.none, Target.device)
 
 
 def _bare(policy: Policy) -> Policy:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import gzip
 import re
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 from rig import store
 from rig.measure import render
-from rig.records import encode
+from rig.records import Record, encode
 
 MOST_BYTES = 3_000_000
 
@@ -28,11 +29,12 @@ def publish(run: Path, to: Path) -> Path:
     try:
         for name in (store.MANIFEST, store.LAUNCHES):
             shutil.copyfile(run / name, partial / name)
-        (partial / store.CELLS).write_bytes(encode(store.read_cells(run)))
+        named, programs = store.split(store.read_cells(run).values())
+        (partial / store.CELLS).write_bytes(encode(named))
+        _pack(partial / store.PROGRAMS, programs)
         # those of one cell together, and cells beside those like them: a quarter smaller
         samples = sorted(store.read_samples(run), key=lambda s: (s.experiment, s.n, s.cell, s.launch, s.block))
-        lines = b"".join(encode(sample) + b"\n" for sample in samples)
-        (partial / (store.SAMPLES + ".gz")).write_bytes(gzip.compress(lines, mtime=0))
+        _pack(partial / store.SAMPLES, samples)
         if not any(metric.value is not None for metric in render(partial).metrics):
             raise store.StoreError(f"{run} has no figure at all")
         size = sum(path.stat().st_size for path in partial.iterdir())
@@ -44,3 +46,9 @@ def publish(run: Path, to: Path) -> Path:
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return to
+
+
+def _pack(path: Path, records: Iterable[Record]) -> None:
+    """JSON lines, packed."""
+    lines = b"".join(encode(record) + b"\n" for record in records)
+    path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(lines, mtime=0))

@@ -177,7 +177,7 @@ class VerdictOutcome(StrEnum):
 
 
 class ConstantFill(Record, frozen=True, tag="constant", tag_field="kind"):
-    value: float = 0
+    value: float = 0.0
 
 
 class HashFill(Record, frozen=True, tag="hash", tag_field="kind"):
@@ -187,11 +187,22 @@ class HashFill(Record, frozen=True, tag="hash", tag_field="kind"):
     below: Positive
 
 
+class WeightFill(Record, frozen=True, tag="weights", tag_field="kind"):
+    """Element i of 32-bit floats is offset + scale × (hash32(seed + i) modulo 2048 - 1024) / 1024, made on the device.
+
+    Exact, hence the same in numpy, where the scale is a power of two not far below the offset.
+    """
+
+    seed: int
+    scale: float
+    offset: float = 0.0
+
+
 class Buffer(Record, frozen=True):
     name: Name
     dtype: Dtype
     elements: Positive
-    fill: ConstantFill | HashFill
+    fill: ConstantFill | HashFill | WeightFill
 
     @property
     def size_bytes(self) -> int:
@@ -227,11 +238,34 @@ class Dispatch(Record, frozen=True, omit_defaults=True):
     values: Annotated[tuple[float, ...], msgspec.Meta(max_length=4)] = ()
 
 
+class Model(Record, frozen=True):
+    """Shape of a decoder-only transformer whose decode step a program is, in the terms of the Qwen2 architecture.
+
+    `head_dim`: elements of a head; `heads` of them are for queries, `kv_heads` for keys and for values. `context`:
+    tokens that a sequence has before it begins again. `batch`: sequences at once.
+    """
+
+    name: Name
+    layers: Positive
+    hidden: Positive
+    heads: Positive
+    kv_heads: Positive
+    head_dim: Positive
+    mlp: Positive
+    vocabulary: Positive
+    context: Positive
+    batch: Positive = 1
+    rope_theta: float = 1e6
+    eps: float = 1e-6
+
+
 class Program(Record, frozen=True, omit_defaults=True):
     """What the GPU is to do, as data. A cell's n dispatches are this list, begun again as often as it takes.
 
     `accumulates`: running it again goes on from where the last run ended, so that what stands in the outputs tells
-    how many dispatches really ran. Otherwise the outputs are the same after each run.
+    how many dispatches really ran. Otherwise the outputs are the same after each run. `relative_tolerance`: of floats,
+    relative to the largest magnitude in their buffer. `model`: what the list computes once through, where it is a
+    decode step; its reference is then the model's, not its kernels'.
     """
 
     name: Name
@@ -243,6 +277,15 @@ class Program(Record, frozen=True, omit_defaults=True):
     accumulates: bool = False
     relative_tolerance: float = 0.0
     realm: Realm = Realm.main
+    model: Model | None = None
+
+    @property
+    def written(self) -> frozenset[str]:
+        """Names of the buffers that some dispatch may write."""
+        read_only = {kernel.name: kernel.read_only for kernel in self.kernels}
+        return frozenset(
+            name for d in self.dispatches for i, name in enumerate(d.bindings) if i not in read_only.get(d.kernel, ())
+        )
 
 
 class Policy(Record, frozen=True, omit_defaults=True):
@@ -250,7 +293,8 @@ class Policy(Record, frozen=True, omit_defaults=True):
 
     The rest are modifiers, each at its default the plainest way there is. `staged`: the calls of all dispatches are
     made stage by stage (all encoders, all passes, ...), each stage timed. `replayed`: the dispatches were recorded once
-    before, and one call submits them all again, as a CUDA graph does.
+    before, and one call submits them all again, as a CUDA graph does. `dispatches_per_wait`: a fourth group around the
+    three: after so many dispatches their end is awaited before the next are issued; without timestamps.
     """
 
     name: Name
@@ -268,6 +312,7 @@ class Policy(Record, frozen=True, omit_defaults=True):
     staged: bool = False
     target: Target = Target.device
     replayed: bool = False
+    dispatches_per_wait: Positive | None = None
 
 
 # --- cells and samples -------------------------------------------------------------------------------------------

@@ -240,3 +240,21 @@ def two_modes(values: Sequence[float] | Floats, least_share: float = 0.05) -> Mo
 def _robust_sd(x: Floats) -> float:
     """Standard deviation by the median absolute deviation, 1.4826 × MAD (Rousseeuw and Croux, JASA 88, 1993)."""
     return float(1.4826 * np.median(np.abs(x - np.median(x))))
+
+
+def fieller(over: Floats, under: Floats, level: float = 0.95) -> Interval:
+    """Ratio of two means from pairs, with Fieller's interval (J. R. Stat. Soc. B 16, 1954): exact for normal pairs, and
+    not symmetric. ValueError below two pairs, or where the mean below can't be told from zero: the interval is then
+    everything, or all but a gap.
+    """
+    n = over.size
+    if n < 2:
+        raise ValueError(f"an interval over launches needs 2 launches, there are {n}")
+    a, b = float(over.mean()), float(under.mean())
+    (aa, ab), (_, bb) = np.cov(over, under) / n
+    t2 = student_t(level, n - 1) ** 2
+    head, lead = a * b - t2 * ab, b * b - t2 * bb
+    if lead <= 0:
+        raise ValueError("the mean that is divided by can't be told from zero")
+    half = np.sqrt(max(0.0, head * head - lead * (a * a - t2 * aa)))
+    return Interval(a / b, float((head - half) / lead), float((head + half) / lead), level, n)

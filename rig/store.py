@@ -14,15 +14,16 @@ from typing import IO, Any, Self, TypeVar
 
 import msgspec
 
-from rig.records import Cell, Launch, Manifest, Record, Sample, Summary, decode, encode, plain
+from rig.records import Cell, Launch, Manifest, Program, Record, Sample, Summary, decode, encode, plain
 
 T = TypeVar("T")
 
 fcntl = None if os.name == "nt" else importlib.import_module("fcntl")
 
-MANIFEST, CELLS, LAUNCHES, SAMPLES, SUMMARY, REPORT = (
+MANIFEST, CELLS, PROGRAMS, LAUNCHES, SAMPLES, SUMMARY, REPORT = (
     "manifest.json",
     "cells.json",
+    "programs.jsonl",
     "launches.jsonl",
     "samples.jsonl",
     "summary.json",
@@ -89,7 +90,9 @@ class Writer:
         write_json(self.path / MANIFEST, manifest)
 
     def cells(self, cells: Iterable[Cell]) -> None:
-        write_json(self.path / CELLS, {cell.key: cell for cell in cells})
+        named, programs = split(cells)
+        write_text(self.path / PROGRAMS, "".join(encode(program).decode() + "\n" for program in programs))
+        write_json(self.path / CELLS, named)
 
     def sample(self, sample: Sample) -> None:
         self._append(self._samples, sample)
@@ -115,6 +118,21 @@ class Writer:
         for file in (self._samples, self._launches):
             with contextlib.suppress(OSError):  # what could not be written was said then
                 file.close()
+
+
+def split(cells: Iterable[Cell]) -> tuple[dict[str, Any], list[Program]]:
+    """Plain cells by key, each with its program's name instead of the program; and every program once.
+
+    A program may have a thousand dispatches, and many cells. ValueError: two different ones share a name.
+    """
+    programs: dict[str, Program] = {}
+    named = {}
+    for cell in cells:
+        held = programs.setdefault(cell.program.name, cell.program)
+        if held is not cell.program and held != cell.program:
+            raise ValueError(f"two programs are named {held.name}")
+        named[cell.key] = {**msgspec.structs.asdict(cell), "program": cell.program.name}
+    return named, list(programs.values())
 
 
 def write_json(path: Path, data: object) -> None:
@@ -155,7 +173,19 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def read_cells(path: Path) -> Mapping[str, Cell]:
-    return _decode(path / CELLS, dict[str, Cell])
+    """Cells by key, each with its program. StoreError: one names a program that is not there."""
+    named = _decode(path / CELLS, dict[str, dict[str, Any]])
+    programs = {program.name: program for program in _lines(path / PROGRAMS, Program)}
+    cells = {}
+    for key, cell in named.items():
+        program = programs.get(str(cell.get("program")))
+        if program is None:
+            raise StoreError(f"{path / CELLS}: {key} names a program that is not in {PROGRAMS}")
+        try:
+            cells[key] = msgspec.convert({**cell, "program": program}, Cell)
+        except msgspec.ValidationError as error:
+            raise StoreError(f"{path / CELLS}: {key}: {error}") from None
+    return cells
 
 
 def read_launches(path: Path) -> list[Launch]:

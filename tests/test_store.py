@@ -52,10 +52,11 @@ def test_a_folder_with_something_in_it_is_not_written_into(tmp_path: Path) -> No
         store.Writer(tmp_path)
 
 
-def test_a_run_has_the_six_files_of_the_contract(finished: Path) -> None:
+def test_a_run_has_the_files_of_the_contract(finished: Path) -> None:
     assert {path.name for path in finished.iterdir()} == {
         store.MANIFEST,
         store.CELLS,
+        store.PROGRAMS,
         store.LAUNCHES,
         store.SAMPLES,
         store.SUMMARY,

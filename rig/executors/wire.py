@@ -12,18 +12,18 @@ from typing import Self, TypeVar
 import msgspec
 import numpy as np
 
-from rig import cpu
+from rig import assets, cpu
 from rig.executors.base import ExecutorFault, Timing
 from rig.policies import conflict
 from rig.programs.fill import NUMPY, Array
-from rig.records import Adapter, Clock, Dtype, Outcome, Policy, Program, Record, encode
+from rig.records import Adapter, Clock, Dtype, Outcome, Policy, Program, Record, WeightFill, encode
 
 T = TypeVar("T")
 
 CALL_LIMIT_S = 30.0
 GPU_LIMIT_S = 20.0
 
-FEATURES = ("timestamp-query", "shader-f16")
+FEATURES = ("timestamp-query", "shader-f16", "subgroups")
 """Asked of every device, where the adapter has them."""
 
 _SOFTWARE_MARKS = ("swiftshader", "llvmpipe", "lavapipe", "basic render")
@@ -87,7 +87,9 @@ class WireSession(ABC):
     """The processes whose CPU time is measured, by kind."""
 
     def load(self, program: Program) -> None:
-        self._call("load", dict, realm=program.realm, program=program)
+        weighted = any(isinstance(buffer.fill, WeightFill) for buffer in program.buffers)
+        weights = assets.wgsl("decode/weights") if weighted else None
+        self._call("load", dict, realm=program.realm, program=program, weights=weights)
 
     def reset(self, program: Program) -> None:
         self._call("reset", dict, realm=program.realm, program=program.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rig.experiments import (
     anatomy,
     dtype,
+    fusion,
     modifier,
     noop,
     policy,
@@ -19,5 +20,18 @@ from rig.experiments.base import Experiment
 
 REGISTRY: dict[str, Experiment] = {
     module.EXPERIMENT.id: module.EXPERIMENT
-    for module in (single_op, sequential, policy, modifier, dtype, anatomy, wait, validation, stub, noop, program)
+    for module in (
+        single_op,
+        sequential,
+        policy,
+        modifier,
+        dtype,
+        anatomy,
+        wait,
+        validation,
+        fusion,
+        stub,
+        noop,
+        program,
+    )
 }

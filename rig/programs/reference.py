@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from rig.programs.decode import reference as decode
 from rig.programs.fill import Array, contents
 from rig.records import Program
 
@@ -37,6 +38,25 @@ def empty(buffers: list[Array], constants: Constants, values: Values) -> None:
     """wgsl/empty.wgsl: nothing."""
 
 
+def iterate(buffers: list[Array], constants: Constants, values: Values) -> None:  # noqa: ARG001
+    """wgsl/decode/iterate.wgsl: STEPS steps of a linear congruential generator, all at once: x → ax + c, modulo 2³²."""
+    (data,) = buffers
+    a, c, steps = 1664525, 1013904223, int(constants["STEPS"])
+    power, total = 1, 0
+    while steps:
+        if steps & 1:
+            power, total = power * a % 2**32, (total * a + c) % 2**32
+        a, c, steps = a * a % 2**32, (c * a + c) % 2**32, steps // 2
+    data *= np.uint32(power)
+    data += np.uint32(total)
+
+
+def copy(buffers: list[Array], constants: Constants, values: Values) -> None:  # noqa: ARG001
+    """wgsl/decode/copy.wgsl: the first buffer's contents in the second one."""
+    source, out = buffers
+    out[:] = source[: out.size]
+
+
 KERNELS: dict[str, KernelReference] = {
     "increment_f32": increment,
     "increment_f16": increment_f16,
@@ -46,20 +66,28 @@ KERNELS: dict[str, KernelReference] = {
     "increment_uniform_f32": increment_by_value,
     "increment_immediate_f32": increment_by_value,
     "empty": empty,
+    "decode/iterate": iterate,
+    "decode/copy": copy,
 }
 """Reference of each kernel, by its name: changes the bound arrays in place, in binding order."""
 
 
 def known(program: Program) -> bool:
     """Whether every kernel of `program` has a reference; one of somebody else's has none."""
-    return all((kernel.reference or kernel.name) in KERNELS for kernel in program.kernels)
+    return program.model is not None or all((kernel.reference or kernel.name) in KERNELS for kernel in program.kernels)
 
 
 def run(program: Program, *counts: int) -> dict[str, Array]:
     """Outputs after the first n dispatches, for each n of `counts` in turn, from first contents.
 
-    Each n begins the program's list again. KeyError: a kernel without a reference.
+    Each n begins the program's list again. KeyError: a kernel without a reference. ValueError: of a decode step, a
+    part.
     """
+    if program.model is not None:
+        steps, part = divmod(sum(counts), len(program.dispatches))
+        if part:
+            raise ValueError(f"{sum(counts)} dispatches are no whole number of steps of {len(program.dispatches)}")
+        return decode.outputs(program.model, steps)
     arrays = {buffer.name: contents(buffer) for buffer in program.buffers}
     kernels = {kernel.name: kernel for kernel in program.kernels}
     for i in (i for n in counts for i in range(n)):
@@ -81,7 +109,8 @@ def compare(program: Program, expected: Mapping[str, Array], got: Mapping[str, A
         if have is None or have.shape != want.shape:
             return f"{name}: {'missing' if have is None else have.shape}, expected {want.shape}"
         error = np.abs(have.astype(np.float64) - want.astype(np.float64))
-        allowed = program.relative_tolerance * np.abs(want.astype(np.float64))
+        floats = np.issubdtype(want.dtype, np.floating)
+        allowed = program.relative_tolerance * np.abs(want.astype(np.float64)).max() if floats else 0.0
         wrong = ~(error <= allowed)
         if wrong.any():
             at = int(np.argmax(wrong))

@@ -1,0 +1,17 @@
+"""fusion: a decode step in fewer and fewer dispatches. Is it their count, and nothing else, that fusing gains by?"""
+
+from __future__ import annotations
+
+from rig.experiments.base import Experiment
+from rig.experiments.fusion.cells import ID, FusionOptions, cells
+from rig.experiments.fusion.figures import compute
+from rig.experiments.fusion.verdicts import verdicts
+
+EXPERIMENT = Experiment(
+    id=ID,
+    line="a transformer's decode step, fused stage by stage, padded, split and submitted in every way",
+    options=FusionOptions,
+    cells=cells,
+    figures=compute,
+    verdicts=verdicts,
+)

@@ -1,0 +1,369 @@
+"""The figures of `fusion`, launch by launch: each launch's value is the median over its blocks, of differences and
+ratios that are paired within a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+import numpy as np
+import pandas as pd
+
+from rig import figures, stats
+from rig.experiments.fusion.cells import (
+    BUSY,
+    COPIES,
+    FUSED,
+    ID,
+    QUALITY_STAGE,
+    UNFUSED,
+    FusionOptions,
+    copied_bytes,
+    copying,
+    graph,
+    padded_name,
+    quality_name,
+    removed,
+    split,
+    stage_name,
+    way,
+)
+from rig.frames import Run
+from rig.policies import waiting
+from rig.programs.decode.lower import traffic_bytes
+from rig.records import Metric, MetricOutcome
+
+LEAST_SAVED = 0.03
+"""A saving whose lower bound is a smaller fraction of the step is too small to be told the cause of."""
+
+SATURATED = 0.8
+"""From this share of the cores on, the CPU that issues has no time to spare."""
+
+
+class Steps:
+    """The times of a run's cells, by launch and block."""
+
+    def __init__(self, run: Run, options: FusionOptions) -> None:
+        self.run = run
+        self.options = options
+        good = run.good(ID)
+        used = [sum(us.values()) if us else None for us in good["cpu_us"]]
+        self._good = good.assign(cpu_us_all=pd.Series(used, index=good.index, dtype=float))
+
+    def of(self, program: str, policy: str, n: int | None = None, column: str = "wall_us") -> pd.Series[float]:
+        """Times of one cell; empty where it has none that count."""
+        rows = self._good[(self._good["program"] == program) & (self._good["policy"] == policy)]
+        if n is not None:
+            rows = rows[rows["n"] == n]
+        rows = rows.dropna(subset=[column])
+        return rows.set_index(["launch", "block"])[column].astype(float).sort_index()
+
+    def step(self, program: str, policy: str) -> pd.Series[float]:
+        """Microseconds a token."""
+        return self.of(program, policy) / self.options.tokens
+
+    def stage(self, stage: str, policy: str, batch: int = 1) -> pd.Series[float]:
+        return self.step(stage_name(self.options, stage, batch), policy)
+
+    def why(self, program: str, policy: str) -> tuple[str, MetricOutcome]:
+        """Why a cell has no time."""
+        return figures.why_none(self.run, self.run.rows(ID, program=program, policy=policy), ID)
+
+
+def compute(run: Run, options: FusionOptions) -> list[Metric]:
+    """Times of every stage under every policy, what fusing and batching gain, and what accounts for it."""
+    steps = Steps(run, options)
+    return [
+        *_stages(steps),
+        *_readback(steps),
+        *_gains(steps),
+        *_padding(steps),
+        *_quality(steps),
+        *_batch(steps),
+        *_splitting(steps),
+        *_traffic(steps),
+        *_saturation(steps),
+    ]
+
+
+def by_launch(times: pd.Series[float]) -> pd.Series[float]:
+    """The median over a launch's blocks."""
+    return times.dropna().groupby(level="launch").median()
+
+
+def _over(
+    metric: str, variant: figures.Variant, unit: str, times: pd.Series[float], *, signed: bool = False, doubt: str = ""
+) -> Metric:
+    interval = stats.mean_interval if signed else stats.geometric_interval
+    return figures.over_launches(
+        ID, f"fusion.{metric}", variant, unit, by_launch(times), len(times.dropna()), interval=interval, doubt=doubt
+    )
+
+
+def _known(metric: str, variant: figures.Variant, unit: str, value: float, samples: int, launches: int) -> Metric:
+    """What is counted or computed, and not measured: without an interval of its own."""
+    return Metric(
+        experiment=ID,
+        metric=f"fusion.{metric}",
+        variant=dict(variant),
+        unit=unit,
+        outcome=MetricOutcome.ok,
+        value=value,
+        ci_low=value,
+        ci_high=value,
+        ci_level=1.0,
+        n_samples=samples,
+        n_launches=launches,
+    )
+
+
+def _step(steps: Steps, program: str, variant: Mapping[str, str | int | float], batch: int = 1) -> list[Metric]:
+    times = steps.step(program, str(variant["policy"]))
+    if times.empty:
+        return [figures.missing(ID, "fusion.step_us", variant, "us", *steps.why(program, str(variant["policy"])))]
+    return [
+        _over("step_us", variant, "us", times),
+        _over("tokens_per_s", variant, "tokens/s", batch * 1e6 / times),
+    ]
+
+
+def _stages(steps: Steps) -> list[Metric]:
+    options, found = steps.options, []
+    for stage in options.stages:
+        program, variant = stage_name(options, stage), {"shape": options.shape, "stage": stage}
+        rows = steps.run.counted(steps.run.rows(ID, program=program))
+        whole = rows[rows["policy"].isin(options.policies)]
+        if whole.empty:
+            reason = steps.why(program, options.policies[0])
+            found.append(figures.missing(ID, "fusion.dispatches", variant, "dispatches", *reason))
+        else:
+            # n was compared with what the page counted while it issued
+            count = float(whole["n"].iloc[0]) / options.tokens
+            launches = int(whole["launch"].nunique())
+            bytes_ = float(traffic_bytes(options.model(), graph(options.model(), stage)))
+            found.append(_known("dispatches", variant, "dispatches", count, len(whole), launches))
+            found.append(_known("traffic_bytes", variant, "bytes", bytes_, len(whole), launches))
+        for policy in options.policies:
+            found += _step(steps, program, {"stage": stage, "policy": policy})
+    return found
+
+
+def _readback(steps: Steps) -> list[Metric]:
+    options, found = steps.options, []
+    for stage in options.readback:
+        program, once = stage_name(options, stage), len(graph(options.model(), stage))
+        for policy in options.arm_policies:
+            name, variant = waiting(way(policy), once).name, {"stage": stage, "policy": policy}
+            for metric, tokens in (("step_readback_us", options.tokens), ("first_token_us", 1)):
+                times = steps.of(program, name, tokens * once) / tokens
+                if times.empty:
+                    found.append(figures.missing(ID, f"fusion.{metric}", variant, "us", *steps.why(program, name)))
+                else:
+                    found.append(_over(metric, variant, "us", times))
+    return found
+
+
+def _gains(steps: Steps) -> list[Metric]:
+    """What fusing gains under each policy, and what submitting otherwise gains at each stage."""
+    options, found = steps.options, []
+    for policy in options.policies:
+        unfused = steps.stage(UNFUSED, policy)
+        for stage in options.stages:
+            if stage != UNFUSED:
+                variant = {"stage": stage, "policy": policy}
+                own = steps.stage(stage, policy)
+                found.append(_over("gain", variant, "ratio", unfused / own))
+                found.append(_over("saved_us", variant, "us", unfused - own, signed=True))
+    base = options.policies[0]
+    for stage in options.stages:
+        for policy in options.policies[1:]:
+            gain = steps.stage(stage, base) / steps.stage(stage, policy)
+            found.append(_over("submission_gain", {"stage": stage, "policy": policy, "over": base}, "ratio", gain))
+    for policy in options.policies[1:]:
+        # both start from the unfused step under the base policy: one is fused, the other submitted otherwise
+        worth = steps.stage(FUSED, base) / steps.stage(UNFUSED, policy)
+        found.append(_over("batching_over_fusing", {"policy": policy, "over": base}, "ratio", worth))
+    return [metric for metric in found if metric.value is not None]
+
+
+def _padding(steps: Steps) -> list[Metric]:
+    options, found = steps.options, []
+    for kind in options.paddings:
+        for policy in options.arm_policies:
+            for share in options.shares:
+                variant: figures.Variant = {"padding": kind, "share": share, "policy": policy}
+                found += _step(steps, padded_name(options, kind, share), variant)
+            found += [*_marginal(steps, kind, policy), *_explained(steps, kind, policy)]
+    return found
+
+
+def _marginal(steps: Steps, kind: str, policy: str) -> list[Metric]:
+    """What one more dispatch costs in the midst of the step: the slope over all shares; and all of the unfused step's
+    at that price, over the step.
+    """
+    options, fused = steps.options, steps.stage(FUSED, policy)
+    added = {share: steps.step(padded_name(options, kind, share), policy) - fused for share in options.shares}
+    n = np.array([round(share * removed(options) + 1e-9) for share in options.shares], dtype=float)
+    table = pd.DataFrame(added).dropna()
+    if table.empty:
+        return []
+    # through the fused step itself, which is without any
+    slope = pd.Series((table.to_numpy() * n).sum(axis=1) / (n * n).sum(), index=table.index)
+    variant = {"padding": kind, "policy": policy}
+    unfused = steps.stage(UNFUSED, policy)
+    share = slope * len(graph(options.model(), UNFUSED)) / unfused
+    return [
+        _over("marginal_us", variant, "us", slope, signed=True),
+        _over("dispatch_share", variant, "fraction", share, signed=True),
+    ]
+
+
+def _explained(steps: Steps, kind: str, policy: str) -> list[Metric]:
+    """What putting all removed dispatches back costs, over what removing them saved, with Fieller's interval."""
+    options, variant = steps.options, {"padding": kind, "policy": policy}
+    fused, unfused = steps.stage(FUSED, policy), steps.stage(UNFUSED, policy)
+    back = steps.step(padded_name(options, kind, 1.0), policy) - fused
+    pairs = pd.DataFrame({"back": back, "saved": unfused - fused, "unfused": unfused}).dropna()
+    added = _over("padding_us", variant, "us", pairs["back"], signed=True)
+    each = pd.DataFrame({name: by_launch(pairs[name]) for name in pairs})
+    metric = "fusion.explained_fraction"
+    if len(each) < 2:
+        reason, outcome = steps.why(padded_name(options, kind, 1.0), policy)
+        if outcome is not MetricOutcome.not_supported:
+            reason, outcome = "fewer than 2 launches have all three of its times", MetricOutcome.failed
+        return [added, figures.missing(ID, metric, variant, "fraction", reason, outcome)]
+    over, under = each["back"].to_numpy(), each["saved"].to_numpy()
+    saved, step_us = stats.mean_interval(under), float(each["unfused"].mean())
+    told = f"what fusing saves, {saved.value:.4g} µs ({saved.low:.4g} to {saved.high:.4g})"
+    doubt = f"{told}, is not surely {100 * LEAST_SAVED:g} % of the step's {step_us:.4g} µs"
+    try:
+        fraction = stats.fieller(over, under)
+    except ValueError:
+        # Fieller's interval has no ends: the launches' own ratios stand in for it
+        value, own = float(over.mean() / under.mean()), over / under
+        fraction = stats.Interval(value, min(value, own.min()), max(value, own.max()), 1.0, len(own))
+    found = _of_interval("explained_fraction", variant, fraction, len(pairs))
+    if saved.low < LEAST_SAVED * step_us:
+        found = msgspec.structs.replace(found, outcome=MetricOutcome.unresolved, reason=doubt)
+    return [added, found]
+
+
+def _quality(steps: Steps) -> list[Metric]:
+    """What the plain matrix-vector kernel takes over another quality of it, at one count of dispatches."""
+    options, found = steps.options, []
+    for policy in options.arm_policies:
+        plain = steps.step(quality_name(options, "workgroup"), policy)
+        for quality in ("workgroup", *options.qualities):
+            program = quality_name(options, quality)
+            found += _step(steps, program, {"stage": QUALITY_STAGE, "quality": quality, "policy": policy})
+            ratio = (plain / steps.step(program, policy)).dropna()
+            if quality != "workgroup" and not ratio.empty:
+                found.append(_over("quality_gain", {"quality": quality, "policy": policy}, "ratio", ratio))
+    return found
+
+
+def _batch(steps: Steps) -> list[Metric]:
+    """Steps of several sequences at once, and what fusing gains there."""
+    options, found = steps.options, []
+    for policy in options.arm_policies:
+        alone = steps.stage(UNFUSED, policy)
+        for batch in options.batches:
+            if batch == 1:
+                continue
+            for stage in (UNFUSED, FUSED):
+                variant: figures.Variant = {"stage": stage, "policy": policy, "batch": batch}
+                found += _step(steps, stage_name(options, stage, batch), variant, batch)
+            unfused, fused = (steps.stage(stage, policy, batch) for stage in (UNFUSED, FUSED))
+            for metric, ratio in (("gain", unfused / fused), ("batch_slowdown", unfused / alone)):
+                if not ratio.dropna().empty:
+                    variant = {"stage": FUSED if metric == "gain" else UNFUSED, "policy": policy, "batch": batch}
+                    found.append(_over(metric, variant, "ratio", ratio))
+    return found
+
+
+def _splitting(steps: Steps) -> list[Metric]:
+    """The fixed piece of work by the number of its dispatches: the wall, the GPU's own time, and the slope."""
+    options, found = steps.options, []
+    programs = {pieces: split(pieces, options.split_steps).name for pieces in options.splits}
+    for policy in options.arm_policies:
+        walls = {pieces: steps.of(name, policy) for pieces, name in programs.items()}
+        for pieces, wall in walls.items():
+            if not wall.empty:
+                found.append(_over("split_us", {"dispatches": pieces, "policy": policy}, "us", wall))
+        table = pd.DataFrame(walls).dropna()
+        if table.shape[1] >= 2 and not table.empty:
+            n = np.array(table.columns, dtype=float)
+            # least squares, and every count's deviation alike: the work itself is in all of them
+            slope = pd.Series(
+                (table.to_numpy() * (n - n.mean())).sum(axis=1) / ((n - n.mean()) ** 2).sum(), table.index
+            )
+            found.append(_over("split_dispatch_us", {"policy": policy}, "us", slope, signed=True))
+    for pieces, name in programs.items():
+        busy = steps.of(name, BUSY, column="busy_us")
+        if not busy.empty:
+            found.append(_over("split_busy_us", {"dispatches": pieces}, "us", busy))
+    return found
+
+
+def _traffic(steps: Steps) -> list[Metric]:
+    """The time of each stage's bytes at the bandwidth of a copy, and what of the saving that is."""
+    options = steps.options
+    found: list[Metric] = []
+    model = options.model()
+    once, often = (steps.of(copying(options.copy_mib).name, "one_pass", 2 * times) for times in COPIES)
+    us_per_copy = ((often - once) / (COPIES[1] - COPIES[0])).dropna()
+    of = {stage: traffic_bytes(model, graph(model, stage)) for stage in options.stages}
+    if us_per_copy.empty:
+        return found
+    us_per_byte = us_per_copy / copied_bytes(options)
+    bandwidth = _over("bandwidth_gb_per_s", {}, "GB/s", 1e-3 / us_per_byte)
+    if not (us_per_copy > 0).all():
+        return [*found, bandwidth]
+    found.append(bandwidth)
+    found += [_over("traffic_us", {"stage": stage}, "us", n * us_per_byte) for stage, n in of.items()]
+    for policy in options.arm_policies:
+        saved = steps.stage(UNFUSED, policy) - steps.stage(FUSED, policy)
+        less = (of[UNFUSED] - of[FUSED]) * us_per_byte
+        pairs = pd.DataFrame({"less": less, "saved": saved}).dropna()
+        each = pd.DataFrame({name: by_launch(pairs[name]) for name in pairs})
+        try:
+            share = stats.fieller(each["less"].to_numpy(), each["saved"].to_numpy())
+        except ValueError:
+            continue
+        found.append(_of_interval("traffic_fraction", {"policy": policy}, share, len(pairs)))
+    return found
+
+
+def _of_interval(metric: str, variant: figures.Variant, interval: stats.Interval, samples: int) -> Metric:
+    return Metric(
+        experiment=ID,
+        metric=f"fusion.{metric}",
+        variant=dict(variant),
+        unit="fraction",
+        outcome=MetricOutcome.ok,
+        value=interval.value,
+        ci_low=interval.low,
+        ci_high=interval.high,
+        ci_level=interval.level,
+        n_samples=samples,
+        n_launches=interval.n,
+    )
+
+
+def _saturation(steps: Steps) -> list[Metric]:
+    """The share of the host's cores that the unfused step uses, and once more where none are to spare, or where what
+    computes is the CPU itself.
+    """
+    options, found = steps.options, []
+    software = any(launch.adapter is not None and launch.adapter.is_fallback for launch in steps.run.launches)
+    for policy in options.arm_policies:
+        program = stage_name(options, UNFUSED)
+        used = steps.of(program, policy, column="cpu_us_all")
+        if used.empty:
+            continue
+        share = used / steps.of(program, policy) / steps.run.manifest.host.cores
+        found.append(_over("cores_share", {"policy": policy}, "fraction", share))
+        if software or (found[-1].value or 0) >= SATURATED:
+            found.append(_over("cpu_saturated", {"policy": policy}, "fraction", share))
+    return found

@@ -1,0 +1,85 @@
+// As embedding_best, and RMSNorm of the row.
+//
+// bindings        @group(0) @binding(0) table: storage, read, array<f32>
+//                 @group(0) @binding(1) best_logit: storage, read, array<f32>
+//                 @group(0) @binding(2) best_token: storage, read, array<u32>
+//                 @group(0) @binding(3) norm_weight: storage, read, array<f32>
+//                 @group(0) @binding(4) positions: storage, read_write, array<u32>
+//                 @group(0) @binding(5) tokens: storage, read_write, array<u32>
+//                 @group(0) @binding(6) x: storage, read_write, array<f32>
+//                 @group(0) @binding(7) out: storage, read_write, array<f32>
+// constants       HIDDEN, VOCABULARY; CONTEXT: tokens after which a sequence begins again; EPS
+// workgroup size  SCAN × 1 × 1 (a power of two), a workgroup a sequence
+// reference       rig.programs.decode.reference
+//
+// Of equal logits the first one wins. The step's first dispatch: it also moves the position on.
+
+override SCAN: u32;
+override HIDDEN: u32;
+override VOCABULARY: u32;
+override CONTEXT: u32;
+override EPS: f32;
+
+@group(0) @binding(0) var<storage, read> table: array<f32>;
+@group(0) @binding(1) var<storage, read> best_logit: array<f32>;
+@group(0) @binding(2) var<storage, read> best_token: array<u32>;
+@group(0) @binding(3) var<storage, read> norm_weight: array<f32>;
+@group(0) @binding(4) var<storage, read_write> positions: array<u32>;
+@group(0) @binding(5) var<storage, read_write> tokens: array<u32>;
+@group(0) @binding(6) var<storage, read_write> x: array<f32>;
+@group(0) @binding(7) var<storage, read_write> out: array<f32>;
+
+var<workgroup> best: array<f32, SCAN>;
+var<workgroup> at: array<u32, SCAN>;
+var<workgroup> squares: array<f32, SCAN>;
+
+@compute @workgroup_size(SCAN)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+  let position = (positions[group.x] + 1) % CONTEXT;
+  best[lane] = -3.4e38;
+  at[lane] = 0;
+  let blocks = arrayLength(&best_logit) / groups.x;
+  for (var i = lane; i < blocks; i += SCAN) {
+    let logit = best_logit[group.x * blocks + i];
+    if (logit > best[lane]) {
+      best[lane] = logit;
+      at[lane] = best_token[group.x * blocks + i];
+    }
+  }
+  workgroupBarrier();
+  for (var half = SCAN / 2; half > 0; half /= 2) {
+    if (lane < half) {
+      let other = lane + half;
+      if (best[other] > best[lane] || (best[other] == best[lane] && at[other] < at[lane])) {
+        best[lane] = best[other];
+        at[lane] = at[other];
+      }
+    }
+    workgroupBarrier();
+  }
+  // a sequence begins with a token of its own
+  let token = select(at[0], (7 * group.x + 1) % VOCABULARY, position == 0);
+  for (var i = lane; i < HIDDEN; i += SCAN) {
+    x[group.x * HIDDEN + i] = table[token * HIDDEN + i];
+  }
+  var sum = 0.0;
+  for (var i = lane; i < HIDDEN; i += SCAN) {
+    sum += table[token * HIDDEN + i] * table[token * HIDDEN + i];
+  }
+  squares[lane] = sum;
+  workgroupBarrier();
+  for (var half = SCAN / 2; half > 0; half /= 2) {
+    if (lane < half) {
+      squares[lane] += squares[lane + half];
+    }
+    workgroupBarrier();
+  }
+  let scale = inverseSqrt(squares[0] / f32(HIDDEN) + EPS);
+  for (var i = lane; i < HIDDEN; i += SCAN) {
+    out[group.x * HIDDEN + i] = table[token * HIDDEN + i] * scale * norm_weight[i];
+  }
+  if (lane == 0) {
+    positions[group.x] = position;
+    tokens[group.x * CONTEXT + position] = token;
+  }
+}

@@ -1,0 +1,20 @@
+// Copies a buffer's first elements, with 2 buffers bound as what it stands for has them.
+//
+// bindings        @group(0) @binding(0) source: storage, read, array<f32>
+//                 @group(0) @binding(1) out: storage, read_write, array<f32>
+// constants       PLACE: which one this stands for, so that each is a pipeline of its own
+// workgroup size  64 × 1 × 1
+// reference       rig.programs.decode.reference
+
+override PLACE: u32 = 0;
+
+@group(0) @binding(0) var<storage, read> source: array<f32>;
+@group(0) @binding(1) var<storage, read_write> out: array<f32>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3u) {
+  _ = PLACE;
+  if (id.x < min(arrayLength(&source), arrayLength(&out))) {
+    out[id.x] = source[id.x];
+  }
+}
