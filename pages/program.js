@@ -1,7 +1,7 @@
 // A program made real on a device: buffers, pipelines, bind groups; and its batches, compiled once each.
 
 import { delivery, VALUE_BYTES } from "./deliver.js";
-import { ARRAYS, bytes, contents, weightMaker } from "./fill.js";
+import { bytes, contents, weightMaker } from "./fill.js";
 import { Fault } from "./faults.js";
 import { DEPTHS } from "./policy.js";
 import { passClock } from "./span.js";
@@ -211,7 +211,7 @@ export class LoadedProgram {
     encoder.copyBufferToBuffer(known(this.buffers, this.data.outputs[0]), 0, this.probe, 0, 4);
   }
 
-  /** Every output as plain numbers (of 16-bit floats, the bits). @returns {Promise<Record<string, number[]>>} */
+  /** What stands in every output, its bytes in base64. @returns {Promise<Record<string, string>>} */
   async outputs() {
     const wanted = this.data.buffers.filter((buffer) => this.data.outputs.includes(buffer.name));
     const sizes = wanted.map(({ dtype, elements }) => bytes(dtype, elements));
@@ -223,10 +223,17 @@ export class LoadedProgram {
     this.device.queue.submit([encoder.finish()]);
     await staging.mapAsync(GPUMapMode.READ);
     const mapped = staging.getMappedRange();
-    const values = wanted.map(({ name, dtype, elements }, i) => [name, Array.from(new ARRAYS[dtype](mapped, starts[i], elements))]);
+    const values = wanted.map(({ name, dtype, elements }, i) => [name, base64(new Uint8Array(mapped, starts[i], bytes(dtype, elements)))]);
     staging.destroy();
     return Object.fromEntries(values);
   }
+}
+
+/** @param {Uint8Array} data */
+function base64(data) {
+  let text = "";
+  for (let i = 0; i < data.length; i += 0x8000) text += String.fromCharCode(...data.subarray(i, i + 0x8000));
+  return btoa(text);
 }
 
 /** Names of the buffers that some dispatch may write. @param {ProgramData} data */

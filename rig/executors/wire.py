@@ -16,7 +16,7 @@ from rig import assets, cpu
 from rig.executors.base import ExecutorFault, Timing
 from rig.policies import conflict
 from rig.programs.fill import NUMPY, Array
-from rig.records import Adapter, Clock, Dtype, Outcome, Policy, Program, Record, WeightFill, encode
+from rig.records import Adapter, Clock, Outcome, Policy, Program, Record, WeightFill, encode
 
 T = TypeVar("T")
 
@@ -70,10 +70,10 @@ class Opened(Record, frozen=True):
 
 
 class Outputs(Record, frozen=True):
-    """`values` of 16-bit floats are their bits."""
+    """`values`: what stands in each output, its bytes in base64."""
 
     issued: int
-    values: dict[str, list[float]]
+    values: dict[str, bytes]
 
 
 class Validates(Record, frozen=True):
@@ -96,8 +96,8 @@ class WireSession(ABC):
 
     def outputs(self, program: Program) -> tuple[int, dict[str, Array]]:
         reply = self._call("outputs", Outputs, realm=program.realm, program=program.name)
-        dtypes = {buffer.name: buffer.dtype for buffer in program.buffers}
-        return reply.issued, {name: _array(values, dtypes[name]) for name, values in reply.values.items()}
+        dtypes = {buffer.name: NUMPY[buffer.dtype] for buffer in program.buffers}
+        return reply.issued, {name: np.frombuffer(data, dtypes[name]) for name, data in reply.values.items()}
 
     def time(self, program: Program, policy: Policy, n: int) -> Timing:
         request = {"program": program.name, "policy": policy, "n": n, "limit_ms": GPU_LIMIT_S * 1000}
@@ -175,9 +175,3 @@ def adapter_record(got: WireAdapter, renderer: str, driver: str) -> Adapter:
         enabled_features=got.enabled,
         granted_limits=got.granted,
     )
-
-
-def _array(values: list[float], dtype: Dtype) -> Array:
-    if dtype is Dtype.f16:
-        return np.asarray(values, dtype=np.uint16).view(np.float16)
-    return np.asarray(values, dtype=NUMPY[dtype])

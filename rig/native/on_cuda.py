@@ -39,8 +39,8 @@ class Chain:
         torch.cuda.synchronize()
         self.issued = 0
 
-    def outputs(self) -> dict[str, list[float]]:
-        return {self._buffer.name: self.data.cpu().tolist()}
+    def outputs(self) -> dict[str, bytes]:
+        return {self._buffer.name: self.data.cpu().numpy().tobytes()}
 
     def eager(self, n: int) -> None:
         """One kernel launch a dispatch."""

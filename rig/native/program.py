@@ -13,8 +13,8 @@ from rig.native.deliver import VALUE_BYTES, Carried, delivery
 from rig.native.issue import Batch, Delivery, Gpu
 from rig.native.span import StampClock
 from rig.policies import structure
-from rig.programs.fill import NUMPY, contents
-from rig.records import BindGroups, Depth, Dtype, Kernel, Parameters, Policy, Program, Stamps, Uniforms, Workgroups
+from rig.programs.fill import contents
+from rig.records import BindGroups, Depth, Kernel, Parameters, Policy, Program, Stamps, Uniforms, Workgroups
 
 _SHIFTING = (Uniforms.dynamic_offset, Uniforms.mapped_ring)
 """Ways of delivery that bind at an offset which each dispatch brings."""
@@ -60,14 +60,13 @@ class LoadedProgram:
             self.device.queue.write_buffer(self._buffers[buffer.name], 0, data + bytes(-len(data) % 4))
         self.issued = 0
 
-    def outputs(self) -> dict[str, list[float]]:
-        """Every output as plain numbers (of 16-bit floats, the bits)."""
+    def outputs(self) -> dict[str, bytes]:
+        """What stands in every output."""
         found = {}
         for buffer in self.program.buffers:
             if buffer.name in self.program.outputs:
-                dtype = np.uint16 if buffer.dtype is Dtype.f16 else NUMPY[buffer.dtype]
                 raw = self.device.queue.read_buffer(self._buffers[buffer.name])
-                found[buffer.name] = np.frombuffer(raw, dtype=dtype)[: buffer.elements].tolist()
+                found[buffer.name] = bytes(raw)[: buffer.size_bytes]
         return found
 
     def encode_probe(self, encoder: Gpu) -> None:
