@@ -242,7 +242,7 @@ def _explained(steps: Steps, kind: str, policy: str) -> list[Metric]:
     except ValueError:
         # Fieller's interval has no ends: the launches' own ratios stand in for it
         value, own = float(over.mean() / under.mean()), over / under
-        fraction = stats.Interval(value, min(value, own.min()), max(value, own.max()), 1.0, len(own))
+        fraction = stats.Interval(value, min(value, float(own.min())), max(value, float(own.max())), 1.0, len(own))
     found = _of_interval("explained_fraction", variant, fraction, len(pairs))
     if saved.low < LEAST_SAVED * step_us:
         found = msgspec.structs.replace(found, outcome=MetricOutcome.unresolved, reason=doubt)
@@ -311,9 +311,8 @@ def _traffic(steps: Steps) -> list[Metric]:
     options = steps.options
     found: list[Metric] = []
     model = options.model()
-    once, often = (steps.of(copying(options.copy_mib).name, "one_pass", 2 * times) for times in COPIES)
-    us_per_copy = ((often - once) / (COPIES[1] - COPIES[0])).dropna()
     of = {stage: traffic_bytes(model, graph(model, stage)) for stage in options.stages}
+    us_per_copy = _copying(steps)
     if us_per_copy.empty:
         return found
     us_per_byte = us_per_copy / copied_bytes(options)
@@ -333,6 +332,17 @@ def _traffic(steps: Steps) -> list[Metric]:
             continue
         found.append(_of_interval("traffic_fraction", {"policy": policy}, share, len(pairs)))
     return found
+
+
+def _copying(steps: Steps) -> pd.Series[float]:
+    """Microseconds a copy, by the GPU's clock where there is one: beside a wait's polling a copy is short."""
+    name = copying(steps.options.copy_mib).name
+    for column in ("span_us", "wall_us"):
+        once, often = (steps.of(name, "one_pass", 2 * times, column) for times in COPIES)
+        slope = ((often - once) / (COPIES[1] - COPIES[0])).dropna()
+        if not slope.empty:
+            break
+    return slope
 
 
 def _of_interval(metric: str, variant: figures.Variant, interval: stats.Interval, samples: int) -> Metric:
