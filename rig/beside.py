@@ -95,7 +95,9 @@ def verdict(metrics: Sequence[Metric]) -> Verdict:
         m for m in metrics if m.metric == "native.ratio" and m.executor != CUDA and m.variant.get("policy") in CORE
     ]
     if not ratios:
-        return not_tested("C11", "this run has no native executor beside the browser (--also wgpu,dawn)")
+        return not_tested(
+            "C11", "this run has no policies of a native WebGPU beside the browser (policy, with --also wgpu,dawn)"
+        )
     known = [m for m in ratios if m.value is not None]
     if not known:
         return no_figure("C11", ratios[0], "")

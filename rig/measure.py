@@ -68,7 +68,8 @@ def resume(
     demand_precision: bool = False,
     progress: Callable[[str], None] = lambda _: None,
 ) -> tuple[Exit, str]:
-    """Goes on with the run at `out` to the end of its own plan; returns as `measure` does.
+    """Goes on with the run at `out` to the end of its own plan; returns as `measure` does. A precision that its command
+    demanded is still demanded.
 
     StoreError where it can't be gone on with: it ended, is still running, or another rig, build or host made it.
     """
@@ -81,6 +82,7 @@ def resume(
     if manifest.rig.source_hash != assets.source_hash():
         raise store.StoreError(f"{out} was made by another rig, source {manifest.rig.source_hash}")
     profile = config.resolve(manifest.plan.profile, str(out / store.MANIFEST))
+    demand_precision = demand_precision or any(word.startswith("--precision") for word in manifest.command)
     with store.Writer(out, again=True) as writer:
         again = msgspec.structs.replace(manifest, resumed=(*manifest.resumed, now()), why="still running")
         return _carry_out(writer, again, profile, (executor, *beside), launches, demand_precision, progress)

@@ -51,6 +51,19 @@ def test_a_finished_run_is_not_taken_up(cut_short: Path) -> None:
         resume(cut_short, ScriptedExecutor())
 
 
+def test_a_precision_that_was_demanded_is_still_demanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rig.measure.page.render", lambda run, summary: "page")  # noqa: ARG005
+
+    def interrupt(session: ScriptedSession, policy: object, n: int) -> None:  # noqa: ARG001
+        if session.number == 2 and session.executions == 30:
+            raise KeyboardInterrupt
+
+    command = ("rig", "run", "--precision", "0.0000001")
+    with pytest.raises(KeyboardInterrupt):
+        measure(small_profile(precision=1e-7), ScriptedExecutor(fault=interrupt), tmp_path / "run", command)
+    assert resume(tmp_path / "run", ScriptedExecutor())[0] is Exit.imprecise
+
+
 def test_b55_another_build_does_not_go_on_with_a_run(cut_short: Path) -> None:
     with pytest.raises(store.StoreError, match="another build or other flags"):
         resume(cut_short, ScriptedExecutor(build_id="scripted 1.2.3.5"))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from rig import analysis, beside, gates
+from rig.experiments.fusion import cells as fusion
 from rig.frames import Run
 from rig.gates import COARSE_TICK_US
 from rig.ladder import MOST_APART
@@ -30,7 +31,32 @@ def headline(summary: Summary) -> list[str]:
     and what the browser's share of it is.
     """
     own = msgspec.structs.replace(summary, metrics=tuple(m for m in summary.metrics if not m.executor))
-    return [*_costs(own), *_serial(own), *_modes(own), *_naive(own), *_beside(summary)]
+    return [*_costs(own), *_serial(own), *_modes(own), *_naive(own), *_steps(own), *_beside(summary)]
+
+
+def _steps(summary: Summary) -> list[str]:
+    """What a decode step takes unfused and fused, under HEADLINE's policies; what fusing and batching gain."""
+    by_key = {m.key: m for m in summary.metrics if m.experiment == fusion.ID and m.value is not None}
+    counts = {str(m.variant["stage"]): m.value or 0 for m in by_key.values() if m.metric == "fusion.dispatches"}
+    sentences = []
+    for policy in HEADLINE:
+        steps = {stage: by_key.get(f"fusion.step_us{{policy={policy},stage={stage}}}") for stage in counts}
+        known = {stage: step for stage, step in steps.items() if step is not None}
+        told = [
+            f"{_value(step)} in {counts[stage]:,.0f} dispatches"
+            for stage, step in known.items()
+            if stage in (fusion.UNFUSED, fusion.FUSED, list(known)[-1])
+        ]
+        if told:
+            sentences.append(f"{words.sentence(words.policy(policy))}, a decode step takes {words.listed(told)}.")
+    gain = by_key.get(f"fusion.gain{{policy=submit_each,stage={fusion.FUSED}}}")
+    batching = by_key.get(f"fusion.submission_gain{{over=submit_each,policy=one_pass,stage={fusion.UNFUSED}}}")
+    if gain is not None and batching is not None:
+        sentences.append(
+            f"With one submit each, the published fusing makes a token {_value(gain)} as fast; "
+            f"one pass instead, unfused, {_value(batching)}."
+        )
+    return sentences
 
 
 def _serial(summary: Summary) -> list[str]:
@@ -71,6 +97,8 @@ def _counterpart(ratio: Metric) -> str:
 def _costs(summary: Summary) -> list[str]:
     found = ([m for m in summary.metrics if m.metric == f"{name}.per_dispatch_us"] for name in COSTS)
     slopes = next((metrics for metrics in found if metrics), [])
+    if not slopes and any(m.experiment == fusion.ID for m in summary.metrics):
+        return []
     if not slopes:
         return [f"This run has no figure of what a dispatch costs: none of {', '.join(COSTS)} is part of it."]
     policies = list(dict.fromkeys(str(m.variant.get("policy", "")) for m in slopes))

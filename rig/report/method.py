@@ -87,9 +87,8 @@ def method(run: Run) -> list[tuple[str, str]]:
 def _checks(run: Run) -> str:
     checks = [(launch.launch, check) for launch in run.launches for check in launch.checks]
     failed = [(launch, check) for launch, check in checks if check.outcome is not Outcome.ok]
-    text = (
-        f"Before the first timed sample and after the last, against a reference: {words.counted(len(checks), 'check')}"
-    )
+    against = "a reference or, where there is none, one another"
+    text = f"Before the first timed sample and after the last, against {against}: {words.counted(len(checks), 'check')}"
     if not failed:
         return f"{text}, {'none failed' if checks else 'so nothing was compared'}."
     told = [_check(launch, check) for launch, check in failed[:5]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rig.experiments.base import Experiment
-from rig.experiments.fusion.cells import ID, FusionOptions, cells
+from rig.experiments.fusion.cells import ID, FusionOptions, points
 from rig.experiments.fusion.figures import compute
 from rig.experiments.fusion.verdicts import verdicts
 
@@ -11,7 +11,7 @@ EXPERIMENT = Experiment(
     id=ID,
     line="a transformer's decode step, fused stage by stage, padded, split and submitted in every way",
     options=FusionOptions,
-    cells=cells,
+    cells=points,
     figures=compute,
     verdicts=verdicts,
 )

@@ -79,7 +79,7 @@ class FusionOptions(Options, frozen=True, kw_only=True):
         return shape(self.shape, context=self.context, batch=batch)
 
 
-def cells(options: FusionOptions) -> list[Point]:
+def points(options: FusionOptions) -> list[Point]:
     """Everything once. ValueError: an unknown shape, stage, policy, padding or quality; stages without both ends."""
     _check(options)
     return [
