@@ -11,14 +11,17 @@ from markupsafe import Markup
 
 from rig.claims import CLAIMS
 from rig.experiments import REGISTRY, sequential, single_op
+from rig.experiments.fusion.cells import ID as FUSION
 from rig.frames import Run
 from rig.records import Metric, MetricOutcome, Summary, Verdict, VerdictOutcome
 from rig.report import (
+    chart_fusion,
     chart_intervals,
     chart_sequential,
     chart_single_op,
     environment,
     findings,
+    fusion,
     method,
     natives,
     published,
@@ -31,6 +34,7 @@ _HERE = Path(__file__).resolve().parent
 CHARTS: dict[str, Callable[[Run, Sequence[Metric]], list[Figure]]] = {
     single_op.ID: chart_single_op.figures,
     sequential.ID: chart_sequential.figures,
+    FUSION: chart_fusion.figures,
     **chart_intervals.CHARTS,
 }
 """Experiments with charts of their own; the others have their table."""
@@ -72,6 +76,7 @@ class Section:
     id: str
     line: str
     figures: tuple[Figure, ...]
+    tables: tuple[fusion.Titled, ...]
     rows: tuple[MetricRow, ...]
     samples: str
     told: str
@@ -154,6 +159,7 @@ def _section(name: str, run: Run, summary: Summary) -> Section:
         id=name,
         line=_sentence(known.line) if known else "An experiment that this version of the rig does not know.",
         figures=tuple(CHARTS[name](run, metrics)) if name in CHARTS else (),
+        tables=fusion.tables(metrics) if name == FUSION else (),
         rows=tuple(_metric(metric) for metric in metrics),
         told=f"All {words.counted(len(metrics), 'figure')}" if len(metrics) > 1 else "The figure",
         open="" if len(metrics) > MOST_OPEN else " open",

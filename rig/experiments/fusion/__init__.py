@@ -9,7 +9,7 @@ from rig.experiments.fusion.verdicts import verdicts
 
 EXPERIMENT = Experiment(
     id=ID,
-    line="a transformer's decode step, fused stage by stage, padded, split and submitted in every way",
+    line="one decode step of a transformer, fused stage by stage, padded, split and submitted in every way",
     options=FusionOptions,
     cells=points,
     figures=compute,
