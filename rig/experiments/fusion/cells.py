@@ -129,6 +129,8 @@ def _lowered(
 
 
 def _check(options: FusionOptions) -> None:
+    if not {UNFUSED, FUSED} <= set(options.stages):
+        raise ValueError(f"stages: {UNFUSED} and {FUSED} are what all else is compared with")
     for what, given, known in (
         ("stages", options.stages, STAGES),
         ("readback", options.readback, options.stages),
@@ -138,8 +140,6 @@ def _check(options: FusionOptions) -> None:
         unknown = next((name for name in given if name not in known), None)
         if unknown is not None:
             raise ValueError(f"{what}: unknown '{unknown}': {', '.join(known)}")
-    if not {UNFUSED, FUSED} <= set(options.stages):
-        raise ValueError(f"stages: {UNFUSED} and {FUSED} are what all else is compared with")
     for many in (
         options.stages,
         options.policies,

@@ -1,0 +1,282 @@
+"""Figures and verdicts of `fusion` from samples in which the cause is planted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+import pandas as pd
+import pytest
+
+from rig import stats
+from rig.experiments.base import Point
+from rig.experiments.fusion.cells import FUSED, UNFUSED, FusionOptions, points
+from rig.experiments.fusion.figures import compute
+from rig.experiments.fusion.verdicts import verdicts
+from rig.frames import Run
+from rig.records import Metric, MetricOutcome, VerdictOutcome
+from rig.report import fusion as report
+from tests.conftest import RunIt, small_profile
+from tests.scripted import ADAPTER, ScriptedExecutor
+
+OPTIONS = FusionOptions(
+    stages=("unfused", "rmsnorm", "kv", "fewest"),
+    policies=("submit_each", "one_pass"),
+    shares=(0.5, 1.0),
+    splits=(1, 16, 64),
+    qualities=("thread", "vec4"),
+    batches=(2,),
+    copy_mib=1,
+)
+HARDWARE = msgspec.structs.replace(ADAPTER, is_fallback=False)
+LAUNCHES, BLOCKS = 6, 2
+Times = Callable[[Point], float]
+
+
+def by_count(**per_dispatch_us: float) -> Times:
+    """Every dispatch costs the same, whatever it is; a copy of the copy program almost nothing."""
+
+    def time(point: Point) -> float:
+        return point.n * (0.5 if point.program.name.startswith("copy") else per_dispatch_us[point.policy.name[:8]])
+
+    return time
+
+
+COUNT_ALONE = by_count(submit_e=40.0, one_pass=6.0, pass_eac=6.0)
+
+
+class Planted:
+    """Runs `compute` and `verdicts` on six launches of two blocks whose times are planted, with little noise."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def __call__(self, times: Times, *, hardware: bool = True, noise: float = 0.003) -> Found:
+        return self.of(samples(times, noise), hardware=hardware)
+
+    def of(self, frame: pd.DataFrame, *, hardware: bool = True) -> Found:
+        adapter = HARDWARE if hardware else ADAPTER
+        launches = tuple(msgspec.structs.replace(launch, adapter=adapter) for launch in self.run.launches)
+        return Found(compute(replace(self.run, launches=launches, samples=frame), OPTIONS))
+
+
+class Found:
+    def __init__(self, metrics: list[Metric]) -> None:
+        self.metrics = metrics
+        self.verdicts = {verdict.claim: verdict for verdict in verdicts(metrics)}
+
+    def __getitem__(self, claim: str) -> VerdictOutcome:
+        return self.verdicts[claim].outcome
+
+    def one(self, name: str, **variant: str | int | float) -> Metric:
+        return next(m for m in self.metrics if m.metric == f"fusion.{name}" and m.variant == variant)
+
+    def value(self, name: str, **variant: str | int | float) -> float:
+        value = self.one(name, **variant).value
+        assert value is not None
+        return value
+
+
+def samples(times: Times, noise: float) -> pd.DataFrame:
+    rng = np.random.default_rng(7)
+    rows = []
+    for point in points(OPTIONS):
+        for launch in range(LAUNCHES):
+            for block in range(1, BLOCKS + 1):
+                us = times(point) * float(np.exp(rng.normal(0, noise)))
+                rows.append(
+                    {
+                        "experiment": "fusion",
+                        "program": point.program.name,
+                        "policy": point.policy.name,
+                        "n": point.n,
+                        "launch": launch,
+                        "block": block,
+                        "void": "",
+                        "detail": "",
+                        "wall_us": us,
+                        "span_us": us,
+                        "busy_us": us,
+                        "cpu_us": {"gpu_main": 0.1 * us},
+                    }
+                )
+    return pd.DataFrame(rows)
+
+
+@pytest.fixture
+def planted(run_it: RunIt) -> Planted:
+    return Planted(run_it(ScriptedExecutor(), small_profile(experiments=["single_op"]))[2])
+
+
+def stage_of(point: Point) -> str:
+    return point.program.name.removeprefix("tiny_")
+
+
+def test_where_only_the_count_costs_it_is_the_cause(planted: Planted) -> None:
+    found = planted(COUNT_ALONE)
+    assert {found[claim] for claim in ("C4", "C5", "C6", "C7", "C10")} == {VerdictOutcome.holds}
+    assert found.value("explained_fraction", padding="empty", policy="submit_each") == pytest.approx(1, rel=0.02)
+    assert found.value("marginal_us", padding="copy", policy="one_pass") == pytest.approx(6, rel=0.05)
+    assert found.value("dispatches", shape="tiny", stage=UNFUSED) == 876
+    assert found["tiny_dispatch_bound"] is VerdictOutcome.holds
+
+
+def test_where_only_the_removed_kernels_work_costs_the_count_is_not_the_cause(planted: Planted) -> None:
+    def work(point: Point) -> float:
+        return (
+            COUNT_ALONE(point)
+            if point.program.model is None
+            else 2 * (32_000 if stage_of(point) == UNFUSED else 20_000)
+        )
+
+    found = planted(work)
+    assert found["C4"] is VerdictOutcome.holds
+    assert found["C5"] is VerdictOutcome.does_not_hold
+    assert found.value("explained_fraction", padding="empty", policy="submit_each") == pytest.approx(0, abs=0.05)
+    assert found["tiny_dispatch_bound"] is VerdictOutcome.does_not_hold
+
+
+def test_where_half_of_the_saving_is_work_the_count_alone_is_not_the_cause(planted: Planted) -> None:
+    def mixed(point: Point) -> float:
+        return COUNT_ALONE(point) + (2 * 312 * 40.0 if stage_of(point) == UNFUSED else 0.0)
+
+    found = planted(mixed)
+    assert found["C5"] is VerdictOutcome.does_not_hold
+    assert found.value("explained_fraction", padding="empty", policy="submit_each") == pytest.approx(0.5, abs=0.03)
+
+
+def test_where_padding_costs_more_than_what_it_stands_for_nothing_is_settled(planted: Planted) -> None:
+    def dear(point: Point) -> float:
+        return COUNT_ALONE(point) * (2.0 if "_empty_" in point.program.name else 1.0)
+
+    assert planted(dear)["C5"] is VerdictOutcome.unresolved
+
+
+def test_b37_a_saving_that_other_work_hides_is_told_as_no_gain(planted: Planted) -> None:
+    def hidden(point: Point) -> float:
+        return COUNT_ALONE(point) if point.program.model is None else max(2 * 60_000, COUNT_ALONE(point))
+
+    found = planted(hidden)
+    assert found["C4"] is not VerdictOutcome.holds
+    assert found.one("gain", stage=FUSED, policy="submit_each").value == pytest.approx(1, abs=0.01)
+    assert found["C5"] in (VerdictOutcome.unresolved, VerdictOutcome.not_tested)
+    fraction = found.one("explained_fraction", padding="empty", policy="submit_each")
+    assert fraction.outcome is MetricOutcome.unresolved
+    assert "is not surely 3 %" in fraction.reason
+    assert fraction.ci_low is not None
+    assert fraction.ci_high is not None
+    assert fraction.ci_low <= fraction.value <= fraction.ci_high  # type: ignore[operator]
+
+
+def test_where_fusing_makes_it_slower_there_is_no_cause_to_look_for(planted: Planted) -> None:
+    def slower(point: Point) -> float:
+        return COUNT_ALONE(point) * (2.0 if FUSED in point.program.name else 1.0)
+
+    found = planted(slower)
+    assert found["C4"] is VerdictOutcome.does_not_hold
+    assert found["C5"] is VerdictOutcome.not_tested
+    assert "gains nothing" in found.verdicts["C5"].statement
+
+
+def test_traffic_is_a_cause_where_the_spared_bytes_take_long(planted: Planted) -> None:
+    def slow_memory(point: Point) -> float:
+        return point.n * 60_000.0 if point.program.name.startswith("copy") else COUNT_ALONE(point)
+
+    found = planted(slow_memory)
+    assert found["C6"] is VerdictOutcome.does_not_hold
+    assert found.value("bandwidth_gb_per_s") == pytest.approx(2 * 2**20 / (2 * 60_000) * 1e-3, rel=0.02)
+    assert planted(COUNT_ALONE)["C6"] is VerdictOutcome.holds
+
+
+def test_kernel_quality_is_a_bottleneck_where_a_better_kernel_is_faster(planted: Planted) -> None:
+    def better(point: Point) -> float:
+        return COUNT_ALONE(point) * (0.5 if point.program.name.endswith("_vec4") else 1.0)
+
+    def worse(point: Point) -> float:
+        return COUNT_ALONE(point) * (3.0 if point.program.name.endswith("_thread") else 1.0)
+
+    assert planted(better)["C7"] is VerdictOutcome.does_not_hold
+    # that a worse kernel is slower says nothing of a bottleneck
+    assert planted(worse)["C7"] is VerdictOutcome.holds
+
+
+def test_batching_is_worth_more_than_fusing_only_where_it_gains_more(planted: Planted) -> None:
+    assert planted(COUNT_ALONE)["batching_over_fusing"] is VerdictOutcome.holds
+    found = planted(by_count(submit_e=40.0, one_pass=35.0, pass_eac=35.0))
+    assert found["batching_over_fusing"] is VerdictOutcome.does_not_hold
+    assert found["C10"] is VerdictOutcome.holds
+
+
+@pytest.mark.parametrize("claim", ["C5", "C6", "C7", "batching_over_fusing", "tiny_dispatch_bound"])
+def test_on_a_software_adapter_causes_are_not_told_apart_and_figures_stand(planted: Planted, claim: str) -> None:
+    found = planted(COUNT_ALONE, hardware=False)
+    assert found[claim] is VerdictOutcome.not_tested
+    assert "is itself the adapter" in found.verdicts[claim].statement
+    assert found["C4"] is VerdictOutcome.holds
+    assert found.value("explained_fraction", padding="empty", policy="submit_each") == pytest.approx(1, rel=0.02)
+
+
+def test_a_stage_that_could_not_run_is_missing_and_the_others_stand(planted: Planted) -> None:
+    frame = samples(COUNT_ALONE, 0.003)
+    lost = frame["program"] == "tiny_fewest"
+    frame.loc[lost, ["void", "detail"]] = ["not_supported", "needs maxStorageBuffersPerShaderStage 9, the device has 8"]
+    found = planted.of(frame)
+    step = found.one("step_us", stage="fewest", policy="one_pass")
+    assert (step.outcome, step.value) == (MetricOutcome.not_supported, None)
+    assert "maxStorageBuffersPerShaderStage" in step.reason
+    assert found["C4"] is VerdictOutcome.holds
+
+
+def test_the_report_tells_each_figure_and_a_dash_where_there_is_none(planted: Planted) -> None:
+    found = planted(COUNT_ALONE)
+    tables = {titled.table.name: titled.table for titled in report.tables(found.metrics)}
+    ladder = {row[0]: row for row in tables["ladder"].rows}
+    assert ladder["unfused"][1:3] == ("876", "13.5")
+    tokens = found.value("tokens_per_s", stage=UNFUSED, policy="submit_each")
+    assert ladder["unfused"][4].startswith(f"{tokens:.3g} ")
+    assert ladder["unfused"][-1] == "–"
+    assert "mlp" not in ladder
+    for table in tables.values():
+        assert all(len(row) == len(table.head) for row in table.rows), table.name
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        ({"shape": "gpt"}, "unknown shape 'gpt'"),
+        ({"stages": ("unfused", "rmsnorm")}, "unfused and kv are what all else is compared with"),
+        ({"stages": ("unfused", "kv", "all")}, "unknown 'all'"),
+        ({"qualities": ("best",)}, "unknown 'best'"),
+        ({"paddings": ("sleep",)}, "unknown 'sleep'"),
+        ({"arm_policies": ("pass_each",)}, "not all of them are among policies"),
+        ({"splits": (1, 3)}, "can't be cut"),
+        ({"batches": (2, 2)}, "names one twice"),
+    ],
+)
+def test_options_that_can_not_be_are_refused_with_the_reason(change: dict[str, object], wrong: str) -> None:
+    with pytest.raises(ValueError, match=wrong):
+        points(msgspec.structs.replace(OPTIONS, **change))
+
+
+def test_fiellers_interval_holds_the_ratio_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(1)
+    hits = 0
+    for _ in range(2000):
+        shared = rng.normal(0, 1, 6)
+        found = stats.fieller(20 + shared + rng.normal(0, 1, 6), 10 + shared)
+        hits += found.low <= 2 <= found.high
+    assert 0.93 <= hits / 2000 <= 0.97
+
+
+def test_fiellers_interval_has_no_ends_where_the_divisor_may_be_nothing() -> None:
+    with pytest.raises(ValueError, match="can't be told from zero"):
+        stats.fieller(np.array([1.0, 2.0, 3.0]), np.array([-1.0, 1.0, 0.5]))
+    with pytest.raises(ValueError, match="needs 2 launches"):
+        stats.fieller(np.array([1.0]), np.array([1.0]))
+
+
+def test_fiellers_interval_of_exact_pairs_is_a_point() -> None:
+    found = stats.fieller(np.array([200.0, 202.0, 204.0]), np.array([100.0, 101.0, 102.0]))
+    assert (found.value, found.low, found.high) == pytest.approx((2, 2, 2))
