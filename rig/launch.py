@@ -43,6 +43,7 @@ class Visit:
     """What one launch does with its session. `checks` and `done` (blocks by experiment) are there however it ends.
 
     `seen`: what earlier launches, of any executor, saw programs without a reference make; this one adds to it.
+    `memory_bytes`: what a program's buffers may take together, where that is known.
     """
 
     def __init__(
@@ -52,11 +53,13 @@ class Visit:
         cells: CellsByExperiment,
         store: Callable[[Sample], None],
         seen: Outputs | None = None,
+        memory_bytes: int | None = None,
     ) -> None:
         self.number = number
         self.session = session
         self.cells = cells
         self.store = store
+        self.memory_bytes = memory_bytes
         self.checks: list[Check] = []
         self.done: Counter[str] = Counter()
         self._unusable: set[str] = set()
@@ -129,7 +132,7 @@ class Visit:
     def _load(self, program: Program) -> None:
         try:
             adapter = self.session.adapter
-            too_small = limits.shortfall(program, adapter.granted_limits, adapter.enabled_features)
+            too_small = limits.shortfall(program, adapter.granted_limits, adapter.enabled_features, self.memory_bytes)
             if too_small:
                 raise ExecutorFault(Outcome.not_supported, too_small)
             self.session.load(program)

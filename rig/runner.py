@@ -131,7 +131,8 @@ class Runner:
             on_gpu = gates.closed_on_gpu(session.adapter, self.profile.gates, before)
             if why := gates.refusal([*on_gpu, *gates.closed_on_page(session.clock, self.profile.gates)]):
                 raise ExecutorFault(Outcome.not_supported, why)
-            visit = Visit(number, session, cells, self.writer.sample, self._outputs)
+            room = limits.memory_bytes(session.adapter, before)
+            visit = Visit(number, session, cells, self.writer.sample, self._outputs, room)
             visit.prove(arm.validates)
             visit.open(skip=self._struck_out)
             visit.run(plan.blocks(self.profile, cells, number), deadline)

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from rig import assets
 from rig.browsers.find import Browser
 from rig.browsers.flags import AdapterAsked, flags
 from rig.executors.chromium import ChromiumExecutor, ChromiumSession
@@ -116,6 +117,19 @@ def test_a_shape_beyond_the_limits_is_named_by_its_limit() -> None:
     made = lower(shape("qwen2.5-1.5b"), staged(shape("qwen2.5-1.5b"), "unfused"), "big")
     granted = {"maxBufferSize": 2**30, "maxStorageBufferBindingSize": 2**27, "maxStorageBuffersPerShaderStage": 10}
     assert "maxStorageBufferBindingSize 933494784, the device has 134217728" in limits.shortfall(made, granted, ())
+
+
+def test_every_kernel_of_the_step_is_one_of_a_stage() -> None:
+    made = [program(stage) for stage in STAGES] + [program("rmsnorm", quality=quality) for quality in QUALITIES]
+    used = {kernel.wgsl for one in made for kernel in one.kernels}
+    steps = {name for name in assets.kernels() if "rig.programs.decode.reference" in assets.source(name)}
+    assert {assets.wgsl(name) for name in steps} == used
+
+
+def test_a_shape_beyond_the_memory_is_named_by_it_before_anything_is_allocated() -> None:
+    made = lower(shape("qwen2.5-0.5b"), staged(shape("qwen2.5-0.5b"), "unfused"), "big")
+    assert "of memory, there are 1,000,000,000" in limits.shortfall(made, {}, (), memory_bytes=10**9)
+    assert limits.shortfall(made, {}, (), memory_bytes=3 * 10**9) == ""
 
 
 def test_a_step_is_checked_as_a_whole_or_not_at_all() -> None:

@@ -12,7 +12,12 @@ from rig.records import Buffer, Dtype, HashFill, Parameters
 
 
 def test_every_kernel_has_a_reference() -> None:
-    assert set(reference.KERNELS) == set(assets.kernels())
+    names = set(assets.kernels())
+    steps = {name for name in names if "rig.programs.decode.reference" in assets.source(name)}
+    assert set(reference.KERNELS) <= names
+    # what stands for a dispatch without its work has none, and weights are not computed but given
+    rest = names - steps - set(reference.KERNELS)
+    assert {name for name in rest if not name.startswith("decode/pad_")} == {"decode/weights"}
 
 
 def test_every_kernel_states_its_contract() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from rig.records import Parameters, Program
+from rig.records import Adapter, HostState, Parameters, Program
 
 IMMEDIATE_BYTES = 16
 """Immediate data of one dispatch: four values."""
@@ -28,8 +28,12 @@ def needed(programs: Iterable[Program]) -> dict[str, int]:
     return limits
 
 
-def shortfall(program: Program, granted: Mapping[str, int], features: Collection[str]) -> str:
-    """Empty where the device carries `program`, else the first feature that is missing or limit that is too small."""
+def shortfall(
+    program: Program, granted: Mapping[str, int], features: Collection[str], memory_bytes: int | None = None
+) -> str:
+    """Empty where the device carries `program`, else the first feature that is missing or limit that is too small; or
+    that its buffers together are more than the memory there is, where that is known.
+    """
     for kernel in program.kernels:
         for feature in kernel.features:
             if feature not in features:
@@ -37,4 +41,19 @@ def shortfall(program: Program, granted: Mapping[str, int], features: Collection
     for name, value in needed([program]).items():
         if name in granted and value > granted[name]:
             return f"needs {name} {value}, the device has {granted[name]}"
+    total = sum(buffer.size_bytes for buffer in program.buffers)
+    if memory_bytes is not None and total > memory_bytes:
+        return f"needs {total:,} bytes of memory, there are {memory_bytes:,}"
     return ""
+
+
+def memory_bytes(adapter: Adapter, host: HostState) -> int | None:
+    """Memory that buffers may take: the host's free one where the CPU computes, that of the only NVIDIA GPU; else
+    unknown.
+    """
+    if adapter.is_fallback:
+        return host.memory_free_bytes
+    known = [gpu for gpu in host.gpus if gpu.memory_total_bytes is not None and gpu.memory_used_bytes is not None]
+    if adapter.vendor != "nvidia" or len(known) != 1:
+        return None
+    return (known[0].memory_total_bytes or 0) - (known[0].memory_used_bytes or 0)

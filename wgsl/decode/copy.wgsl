@@ -3,7 +3,7 @@
 // bindings        @group(0) @binding(0) source: storage, read, array<vec4f>
 //                 @group(0) @binding(1) out: storage, read_write, array<vec4f>
 // workgroup size  256 × 1 × 1
-// reference       rig.programs.decode.reference
+// reference       rig.programs.reference: copy
 
 @group(0) @binding(0) var<storage, read> source: array<vec4f>;
 @group(0) @binding(1) var<storage, read_write> out: array<vec4f>;

@@ -3,7 +3,7 @@
 // bindings        @group(0) @binding(0) data: storage, read_write, array<u32>
 // constants       STEPS
 // workgroup size  64 × 1 × 1
-// reference       rig.programs.decode.reference
+// reference       rig.programs.reference: iterate
 //
 // Constants: Numerical Recipes, 3rd edition, section 7.1.
 

@@ -6,7 +6,7 @@
 //                 @group(0) @binding(3) out: storage, read_write, array<f32>
 // constants       PLACE: which one this stands for, so that each is a pipeline of its own
 // workgroup size  64 × 1 × 1
-// reference       rig.programs.decode.reference
+// reference       none: what comes after it does not depend on it
 
 override PLACE: u32 = 0;
 

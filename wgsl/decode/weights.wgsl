@@ -3,7 +3,7 @@
 // bindings        @group(0) @binding(0) fill: uniform, seed, elements, and the bits of scale and offset
 //                 @group(0) @binding(1) data: storage, read_write, array<f32>
 // workgroup size  256 × 1 × 1
-// reference       rig.programs.decode.reference
+// reference       rig.programs.fill: weights
 //
 // The same numbers as rig/programs/fill.py makes: with a scale that is a power of two they are exact.
 
