@@ -53,7 +53,7 @@ export function contents(dtype, elements, fill) {
  * Fills buffers of weights on the device itself.
  *
  * @param {GPUDevice} device
- * @param {string} wgsl  wgsl/decode/weights.wgsl
+ * @param {string} wgsl  wgsl/decode/weights.wgsl, or weights_f16.wgsl
  */
 export function weightMaker(device, wgsl) {
   const module = device.createShaderModule({ label: "weights", code: wgsl });

@@ -44,11 +44,11 @@ export class LoadedProgram {
   /**
    * @param {GPUDevice} device
    * @param {ProgramData} data
-   * @param {string | null} weights  WGSL that fills buffers of weights
+   * @param {Record<string, string>} weights  by type, WGSL that fills buffers of weights
    * @param {Map<string, GPUBuffer>} shared  buffers that no program writes, by what is in them; those made here are added
    */
   static async load(device, data, weights, shared) {
-    const make = weights ? weightMaker(device, weights) : null;
+    const makers = new Map(Object.entries(weights).map(([dtype, wgsl]) => [dtype, weightMaker(device, wgsl)]));
     const changed = written(data);
     /** @type {Map<string, GPUBuffer>} */
     const buffers = new Map();
@@ -58,7 +58,8 @@ export class LoadedProgram {
       const buffer = held ?? device.createBuffer({ label: name, size: bytes(dtype, elements), usage: STORAGE() });
       buffers.set(name, buffer);
       if (fill.kind === "weights") {
-        if (make === null || changed.has(name)) throw new Fault("not_supported", `${name}: weights are made once and never written`);
+        const make = makers.get(dtype);
+        if (make === undefined || changed.has(name)) throw new Fault("not_supported", `${name}: weights are made once and never written`);
         if (held === undefined) make(buffer, elements, fill);
       }
       if (!changed.has(name)) shared.set(content, buffer);

@@ -55,10 +55,10 @@ async function open(wanted) {
   return { adapter, has_span: gpu.span !== NO_STAMPS };
 }
 
-/** @param {{ program: import("./program.js").ProgramData, weights?: string | null }} request */
+/** @param {{ program: import("./program.js").ProgramData, weights?: Record<string, string> }} request */
 async function load({ program, weights }) {
   const { device, watch } = opened();
-  programs.set(program.name, await watch.guard(() => LoadedProgram.load(device, program, weights ?? null, shared)));
+  programs.set(program.name, await watch.guard(() => LoadedProgram.load(device, program, weights ?? {}, shared)));
   return {};
 }
 

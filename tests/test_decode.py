@@ -121,6 +121,7 @@ def test_a_shape_beyond_the_limits_is_named_by_its_limit() -> None:
 
 def test_every_kernel_of_the_step_is_one_of_a_stage() -> None:
     made = [program(stage) for stage in STAGES] + [program("rmsnorm", quality=quality) for quality in QUALITIES]
+    made += [lower(TINY, staged(TINY, stage), stage, weights=Dtype.f16) for stage in PUBLISHED]
     used = {kernel.wgsl for one in made for kernel in one.kernels}
     steps = {name for name in assets.kernels() if "rig.programs.decode.reference" in assets.source(name)}
     assert {assets.wgsl(name) for name in steps} == used
@@ -207,6 +208,18 @@ def test_every_quality_of_kernel_computes_the_same(device: ChromiumSession, qual
     assert reference.compare(made, outputs(TINY, 2), ran(device, made, 2)) == ""
 
 
+@pytest.mark.parametrize("stage", PUBLISHED)
+def test_matrices_of_16_bit_floats_compute_the_same_in_half_the_bytes(device: ChromiumSession, stage: str) -> None:
+    graph = staged(TINY, stage)
+    made = lower(TINY, graph, f"{stage}_f16", weights=Dtype.f16)
+    assert reference.compare(made, outputs(TINY, 3), ran(device, made, 3)) == ""
+    halves = traffic_bytes(TINY, graph) - traffic_bytes(TINY, graph, Dtype.f16)
+    matrices = sum(b.size_bytes for b in made.buffers if b.dtype is Dtype.f16 and not b.name.startswith("embedding"))
+    assert halves == matrices + 2 * TINY.hidden * (TINY.vocabulary + 1)
+    with pytest.raises(ValueError, match="no kernel add_norm_gate_up for matrices of f16"):
+        lower(TINY, staged(TINY, "fewest")[2:], "none", weights=Dtype.f16)
+
+
 def test_a_wait_after_each_token_splits_everything_there_and_leaves_the_same(device: ChromiumSession) -> None:
     made = program("kv")
     way = waiting(policy("every_16"), 564)
@@ -264,3 +277,17 @@ def test_weights_made_on_the_device_are_those_of_numpy_to_the_bit(device: Chromi
     device.reset(own)
     device.time(own, ONE_PASS, 1)
     assert np.array_equal(device.outputs(own)[1]["b"], weights(fill, 1000))
+
+
+@pytest.mark.thorough
+def test_a_full_size_step_runs_on_the_cpu_and_is_right(
+    chromium: ChromiumExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rig.executors.wire.GPU_LIMIT_S", 200.0)
+    monkeypatch.setattr("rig.executors.chromium.CALL_LIMIT_S", 250.0)
+    model = shape("qwen2.5-0.5b")
+    made = [program(stage, model) for stage in ("unfused", "kv", "fewest")]
+    session = chromium.launch(limits.needed(made))
+    for one in made:
+        assert reference.compare(one, outputs(model, 1), ran(session, one, 1)) == ""
+    session.close()

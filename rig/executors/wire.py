@@ -16,7 +16,7 @@ from rig import assets, cpu
 from rig.executors.base import ExecutorFault, Timing
 from rig.policies import conflict
 from rig.programs.fill import NUMPY, Array
-from rig.records import Adapter, Clock, Outcome, Policy, Program, Record, WeightFill, encode
+from rig.records import Adapter, Clock, Dtype, Outcome, Policy, Program, Record, WeightFill, encode
 
 T = TypeVar("T")
 
@@ -87,8 +87,8 @@ class WireSession(ABC):
     """The processes whose CPU time is measured, by kind."""
 
     def load(self, program: Program) -> None:
-        weighted = any(isinstance(buffer.fill, WeightFill) for buffer in program.buffers)
-        weights = assets.wgsl("decode/weights") if weighted else None
+        types = {str(buffer.dtype) for buffer in program.buffers if isinstance(buffer.fill, WeightFill)}
+        weights = {one: assets.wgsl(f"decode/weights{'' if one == Dtype.f32 else f'_{one}'}") for one in types}
         self._call("load", dict, realm=program.realm, program=program, weights=weights)
 
     def reset(self, program: Program) -> None:

@@ -51,7 +51,8 @@ Share = Annotated[float, msgspec.Meta(gt=0, le=4)]
 
 
 class FusionOptions(Options, frozen=True, kw_only=True):
-    """`shape`: of the model, see rig.programs.decode.shapes; `tokens`: chained in a sample, with one wait at the end.
+    """`shape`: of the model, see rig.programs.decode.shapes; `weights`: type of its matrices (f16: the published stages
+    only, without other qualities); `tokens`: chained in a sample, with one wait at the end.
 
     `stages`, `policies`: of the map; `arm_policies`: under which the other arms run. `shares`: of the removed
     dispatches that padding puts back; `splits`: into how many dispatches the fixed piece of work of `split_steps` is
@@ -60,6 +61,7 @@ class FusionOptions(Options, frozen=True, kw_only=True):
 
     blocks: Positive = 4
     shape: Name = "tiny"
+    weights: Dtype = Dtype.f32
     tokens: Positive = 2
     context: Positive = CONTEXT
     stages: Stages = tuple(STAGES)
@@ -122,10 +124,10 @@ def graph(model: Model, stage: str) -> Graph:
 
 @lru_cache(maxsize=256)
 def _lowered(
-    model: Model, stage: str, name: str, quality: str = "workgroup", padding: str = "", share: float = 0
+    model: Model, stage: str, name: str, weights: Dtype, quality: str = "workgroup", padding: str = "", share: float = 0
 ) -> Program:
     ops = graph(model, stage)
-    return lower(model, padded(ops, share, padding) if padding else ops, name, quality)
+    return lower(model, padded(ops, share, padding) if padding else ops, name, quality, weights)
 
 
 def _check(options: FusionOptions) -> None:
@@ -163,13 +165,13 @@ def _step(program: Program, name: str, tokens: int) -> Point:
 def _map(options: FusionOptions) -> Iterator[Point]:
     model = options.model()
     for stage, name in product(options.stages, options.policies):
-        yield _step(_lowered(model, stage, stage_name(options, stage)), name, options.tokens)
+        yield _step(_lowered(model, stage, stage_name(options, stage), options.weights), name, options.tokens)
 
 
 def _readback(options: FusionOptions) -> Iterator[Point]:
     """A wait after each token; and one token alone."""
     for stage, name in product(options.readback, options.arm_policies):
-        program = _lowered(options.model(), stage, stage_name(options, stage))
+        program = _lowered(options.model(), stage, stage_name(options, stage), options.weights)
         once = len(program.dispatches)
         yield Point(program, waiting(way(name), once), options.tokens * once)
         if options.tokens > 1:
@@ -179,20 +181,20 @@ def _readback(options: FusionOptions) -> Iterator[Point]:
 def _padding(options: FusionOptions) -> Iterator[Point]:
     for kind, share, name in product(options.paddings, options.shares, options.arm_policies):
         padding = padded_name(options, kind, share)
-        program = _lowered(options.model(), FUSED, padding, padding=kind, share=share)
+        program = _lowered(options.model(), FUSED, padding, options.weights, padding=kind, share=share)
         yield _step(program, name, options.tokens)
 
 
 def _quality(options: FusionOptions) -> Iterator[Point]:
     for quality, name in product(("workgroup", *options.qualities), options.arm_policies):
-        program = _lowered(options.model(), QUALITY_STAGE, quality_name(options, quality), quality)
+        program = _lowered(options.model(), QUALITY_STAGE, quality_name(options, quality), options.weights, quality)
         yield _step(program, name, options.tokens)
 
 
 def _batch(options: FusionOptions) -> Iterator[Point]:
     for batch, stage, name in product(options.batches, (UNFUSED, FUSED), options.arm_policies):
         if batch > 1:
-            program = _lowered(options.model(batch), stage, stage_name(options, stage, batch))
+            program = _lowered(options.model(batch), stage, stage_name(options, stage, batch), options.weights)
             yield _step(program, name, options.tokens)
 
 

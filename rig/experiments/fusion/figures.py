@@ -141,7 +141,7 @@ def _stages(steps: Steps) -> list[Metric]:
             # n was compared with what the page counted while it issued
             count = float(whole["n"].iloc[0]) / options.tokens
             launches = int(whole["launch"].nunique())
-            bytes_ = float(traffic_bytes(options.model(), graph(options.model(), stage)))
+            bytes_ = float(traffic_bytes(options.model(), graph(options.model(), stage), options.weights))
             found.append(_known("dispatches", variant, "dispatches", count, len(whole), launches))
             found.append(_known("traffic_bytes", variant, "bytes", bytes_, len(whole), launches))
         for policy in options.policies:
@@ -311,7 +311,7 @@ def _traffic(steps: Steps) -> list[Metric]:
     options = steps.options
     found: list[Metric] = []
     model = options.model()
-    of = {stage: traffic_bytes(model, graph(model, stage)) for stage in options.stages}
+    of = {stage: traffic_bytes(model, graph(model, stage), options.weights) for stage in options.stages}
     us_per_copy = _copying(steps)
     if us_per_copy.empty:
         return found

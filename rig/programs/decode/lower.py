@@ -71,6 +71,9 @@ class Sizes:
             return own[head] // (2 if name.endswith("_neg") else 1) * model.batch
         return model.hidden * model.batch
 
+    def is_matrix(self, name: str) -> bool:
+        return is_weight(name) and self.weight(name)[0] > 1
+
     def weight(self, name: str) -> tuple[int, int]:
         """Rows and columns of the weight `name`; a vector is one row."""
         model = self.model
@@ -89,20 +92,26 @@ def is_weight(tensor: str) -> bool:
     return tensor.endswith((".weight", ".bias"))
 
 
-def lower(model: Model, graph: Graph, name: str, quality: str = "workgroup") -> Program:
-    """The program of `graph`, whose outputs are every sequence's tokens and the last token's logits."""
+HALVED = frozenset({"embedding", "matvec", "matvec_bias", "kv", "gate_up_silu"})
+"""Kernels that there are for matrices of 16-bit floats too: those of the published stages."""
+
+
+def lower(model: Model, graph: Graph, name: str, quality: str = "workgroup", weights: Dtype = Dtype.f32) -> Program:
+    """The program of `graph`, whose outputs are every sequence's tokens and the last token's logits. `weights`: type of
+    its matrices; all else is f32. ValueError: a kernel that reads a matrix is not there for that type.
+    """
     sizes = Sizes(model)
     kernels: dict[str, Kernel] = {}
     dispatches = []
     for op in graph:
-        kernel, grid = _kernel(op, sizes, quality)
+        kernel, grid = _kernel(op, sizes, quality, weights)
         kernels.setdefault(kernel.name, kernel)
         dispatches.append(Dispatch(kernel=kernel.name, bindings=(*op.reads, *op.writes), workgroups=grid))
     tensors = dict.fromkeys(tensor for op in graph for tensor in (*op.reads, *op.writes))
     return Program(
         name=name,
         hazard=Hazard.chained,
-        buffers=tuple(_buffer(tensor, sizes) for tensor in tensors),
+        buffers=tuple(_buffer(tensor, sizes, weights) for tensor in tensors),
         kernels=tuple(kernels.values()),
         dispatches=tuple(dispatches),
         # the first word of the first one is what a wait by mapAsync copies
@@ -112,10 +121,16 @@ def lower(model: Model, graph: Graph, name: str, quality: str = "workgroup") -> 
     )
 
 
-def traffic_bytes(model: Model, graph: Graph) -> int:
+def traffic_bytes(model: Model, graph: Graph, weights: Dtype = Dtype.f32) -> int:
     """Bytes that the operators of one step read and write, each once: what a kernel reads again comes from a cache."""
     sizes = Sizes(model)
-    return round(sum(4 * _touched(op, tensor, sizes) for op in graph for tensor in (*op.reads, *op.writes)))
+    return round(
+        sum(
+            (weights.size_bytes if sizes.is_matrix(tensor) else 4) * _touched(op, tensor, sizes)
+            for op in graph
+            for tensor in (*op.reads, *op.writes)
+        )
+    )
 
 
 def weight_fill(model: Model, name: str) -> WeightFill:
@@ -129,11 +144,12 @@ def weight_fill(model: Model, name: str) -> WeightFill:
     return WeightFill(seed=seed, scale=0.25 if name.endswith("bias") else 2.0 ** round(log2((3 / columns) ** 0.5)))
 
 
-def _buffer(tensor: str, sizes: Sizes) -> Buffer:
+def _buffer(tensor: str, sizes: Sizes, weights: Dtype) -> Buffer:
     model = sizes.model
     if is_weight(tensor):
         rows, columns = sizes.weight(tensor)
-        return Buffer(name=tensor, dtype=Dtype.f32, elements=rows * columns, fill=weight_fill(model, tensor))
+        dtype = weights if rows > 1 else Dtype.f32
+        return Buffer(name=tensor, dtype=dtype, elements=rows * columns, fill=weight_fill(model, tensor))
     whole = tensor in ("position", "tokens", "best_token")
     # the step begins by moving on: from the last position to the first
     first = ConstantFill(value=float(model.context - 1) if tensor == "position" else 0.0)
@@ -143,13 +159,17 @@ def _buffer(tensor: str, sizes: Sizes) -> Buffer:
 # --- kernels -----------------------------------------------------------------------------------------------------
 
 
-def _kernel(op: Op, sizes: Sizes, quality: str) -> tuple[Kernel, Grid]:
+def _kernel(op: Op, sizes: Sizes, quality: str, weights: Dtype) -> tuple[Kernel, Grid]:
     file, constants, grid = (pad if op.kind.startswith("pad_") else _KINDS[op.kind])(op, sizes)
     name = op.kind
     if file == QUALITIES["workgroup"]:
         file = QUALITIES[quality]
         if quality == "thread":
             grid = _rows(ceil(constants["ROWS"] / WORKGROUP), sizes.model)
+    if weights is not Dtype.f32 and any(sizes.is_matrix(name) for name in op.reads):
+        if weights is not Dtype.f16 or file not in HALVED:
+            raise ValueError(f"there is no kernel {file} for matrices of {weights}")
+        file = f"{file}_f16"
     features = ("subgroups",) if file == QUALITIES["subgroups"] else ()
     wgsl = assets.wgsl(f"decode/{file}")
     constants |= {name: value for name, value in _lanes(sizes.model).items() if f"override {name}:" in wgsl}
