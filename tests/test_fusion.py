@@ -17,7 +17,6 @@ from rig.experiments.fusion.figures import compute
 from rig.experiments.fusion.verdicts import verdicts
 from rig.frames import Run
 from rig.records import Metric, MetricOutcome, VerdictOutcome
-from rig.report import fusion as report
 from tests.conftest import RunIt, small_profile
 from tests.scripted import ADAPTER, ScriptedExecutor
 
@@ -227,19 +226,6 @@ def test_a_stage_that_could_not_run_is_missing_and_the_others_stand(planted: Pla
     assert (step.outcome, step.value) == (MetricOutcome.not_supported, None)
     assert "maxStorageBuffersPerShaderStage" in step.reason
     assert found["C4"] is VerdictOutcome.holds
-
-
-def test_the_report_tells_each_figure_and_a_dash_where_there_is_none(planted: Planted) -> None:
-    found = planted(COUNT_ALONE)
-    tables = {titled.table.name: titled.table for titled in report.tables(found.metrics)}
-    ladder = {row[0]: row for row in tables["ladder"].rows}
-    assert ladder["unfused"][1:3] == ("876", "13.5")
-    tokens = found.value("tokens_per_s", stage=UNFUSED, policy="submit_each")
-    assert ladder["unfused"][4].startswith(f"{tokens:.3g} ")
-    assert ladder["unfused"][-1] == "–"
-    assert "mlp" not in ladder
-    for table in tables.values():
-        assert all(len(row) == len(table.head) for row in table.rows), table.name
 
 
 @pytest.mark.parametrize(

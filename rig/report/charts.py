@@ -21,6 +21,11 @@ INK, MUTED, GRID, PAGE = "#1f2328", "#59636e", "#d9dee3", "#fffffe"
 COLOURS = {"wall": "#0072b2", "span": "#d55e00"}
 SHAPES = {"wall": "circle", "span": "diamond"}
 DASHES: dict[str, list[float]] = {"wall": [1, 0], "span": [6, 3]}
+SERIES = {**COLOURS, "third": "#009e73", "fourth": "#cc79a7"}
+"""Colours of series that are no clocks, by their class in style.css."""
+
+HEAT, ON_HEAT = ("#eef5fa", "#5aa9d6"), "#10151a"
+"""Cells of a map from its least to its most, the same on a light page and a dark one; and text on them."""
 
 WIDTH, HEIGHT = 470, 320
 

@@ -1,191 +1,345 @@
-"""How is a decode step told in tables? The published ladder beside ours, and each arm that varies one cause."""
+"""How is the fused decode step told? Sentences, two pictures, the published ladder, a small table for each cause."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import product
 
-from rig.experiments.fusion.cells import FUSED, UNFUSED
+from rig.experiments.fusion.cells import FUSED, QUALITY_STAGE, UNFUSED
+from rig.experiments.fusion.verdicts import BASE, OTHER, Found
+from rig.programs.decode.passes import PUBLISHED
+from rig.published.rows import Row, read
 from rig.records import Metric
-from rig.report import words
+from rig.report import chart_fusion, words
+from rig.report.chart_fusion import Axes
+from rig.report.charts import Figure
 from rig.report.environment import Table
 
-LADDER = {"unfused": (876, 13.5), "rmsnorm": (636, 19.4), "mlp": (588, 20.5), "kv": (564, 20.6)}
-"""Published dispatches and tokens a second by stage: arXiv:2604.02344, torch-webgpu on Dawn, RTX 5090, float32."""
+TITLE = "A decode step, fused"
+BESIDE = ("torch_webgpu", BASE, OTHER)
+"""Policies whose tokens a second stand beside the published ladder: the engine's own first."""
+
+PAPER, MODEL, SHAPE = "arXiv:2604.02344", "Qwen2.5-0.5B-Instruct", "qwen2.5-0.5b"
+PLAIN = "workgroup"
+"""The quality of kernel that the others are compared with."""
+
+_READING = (
+    "In brackets: 95 % intervals over launches. A dash: no figure; where a reason is known, the table of all figures "
+    "has it."
+)
+_BASE = "the base"
 
 
 @dataclass(frozen=True)
-class Titled:
-    """A table under a title, with a note."""
+class Part:
+    """A small table under its name, with what to know of it."""
+
+    table: Table
+    note: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """`sentences`: what was found; `reading`: how to read it; `parts`: the ladder, then a table for each cause."""
 
     title: str
-    note: str
-    table: Table
+    sentences: tuple[str, ...]
+    reading: str
+    figures: tuple[Figure, ...]
+    parts: tuple[Part, ...]
 
 
-def tables(metrics: Sequence[Metric]) -> tuple[Titled, ...]:
-    """The tables of the section, those that have a row."""
-    found = _Figures(metrics)
-    made = (_ladder(found), _explained(found), _splitting(found), _quality(found), _traffic(found), _batch(found))
-    return tuple(one for one in (*made, _readback(found)) if one.table.rows)
+def section(metrics: Sequence[Metric]) -> Section:
+    """All of it, from the figures of the browser."""
+    found = Found(metrics)
+    known = chart_fusion.axes(found)
+    parts = [
+        _ladder(found),
+        _causes(found, known),
+        _splitting(found, known),
+        _qualities(found, known),
+        _traffic(found, known),
+        _batches(found, known),
+        _readback(found, known),
+    ]
+    return Section(
+        title=TITLE,
+        sentences=tuple(sentences(found, known)),
+        reading=_READING,
+        figures=tuple(chart_fusion.figures(found)),
+        parts=tuple(part for part in parts if part.table.rows),
+    )
 
 
-class _Figures:
-    """Figures by name and variant, as cells of a table."""
-
-    def __init__(self, metrics: Sequence[Metric]) -> None:
-        self._metrics = metrics
-
-    def variants(self, name: str, *keys: str) -> list[Mapping[str, str | int | float]]:
-        """Variants of a figure that have exactly these keys, in the run's order."""
-        return [m.variant for m in self._metrics if m.metric == f"fusion.{name}" and set(m.variant) == set(keys)]
-
-    def of(self, name: str, key: str, *keys: str) -> list[str | int | float]:
-        """The different values of `key` among those variants."""
-        return list(dict.fromkeys(variant[key] for variant in self.variants(name, key, *keys)))
-
-    def cell(self, name: str, **variant: str | int | float) -> str:
-        """The value with its interval, a mark where it is not to be relied on, and a dash where there is none."""
-        metric = next((m for m in self._metrics if m.metric == f"fusion.{name}" and m.variant == variant), None)
-        if metric is None or not words.has_value(metric):
-            return "–"
-        ends = words.interval(metric.ci_low, metric.ci_high, metric.unit, metric.value)
-        shown = words.quantity(metric.value, metric.unit)
-        doubt = f" {words.MARKS[metric.outcome]}" if metric.reason else ""
-        return f"{shown}{f' ({ends})' if metric.ci_low != metric.ci_high else ''}{doubt}"
+# --- sentences ---------------------------------------------------------------------------------------------------
 
 
-def _ladder(found: _Figures) -> Titled:
-    policies = [str(policy) for policy in found.of("tokens_per_s", "policy", "stage")]
-    known = found.of("tokens_per_s", "stage", "policy")
-    first = LADDER[UNFUSED][1]
+def sentences(found: Found, known: Axes) -> list[str]:
+    """What fusing gains, what submitting otherwise gains, what accounts for it; nothing of what has no figure."""
+    told = [_gain(found, policy) for policy in known.arms]
+    told += [_batching(found, policy) for policy in known.arms if policy != BASE]
+    told += [_explained(found, policy) for policy in known.arms]
+    return [sentence for sentence in (*told, _cores(found, known)) if sentence]
+
+
+def _gain(found: Found, policy: str) -> str:
+    steps = [found.one("step_us", stage=stage, policy=policy) for stage in (UNFUSED, FUSED)]
+    counts = [chart_fusion.dispatches(found, stage) for stage in (UNFUSED, FUSED)]
+    gain = found.one("gain", stage=FUSED, policy=policy)
+    if not _all(*steps, gain) or None in counts:
+        return ""
+    unfused, fused = (f"{words.cell(step)} in {words.exact(n)}" for step, n in zip(steps, counts, strict=True))
+    how = words.sentence(words.policy(policy))
+    return f"{how} a step takes {unfused} dispatches and {fused}: it is {words.cell(gain)} as fast."
+
+
+def _batching(found: Found, policy: str) -> str:
+    gain = found.one("submission_gain", stage=UNFUSED, policy=policy, over=BASE)
+    worth = found.one("batching_over_fusing", policy=policy, over=BASE)
+    if not _all(gain):
+        return ""
+    base, other = words.policy(BASE), words.policy(policy)
+    more = f", and {words.cell(worth)} as fast as the fused one {base}" if _all(worth) else ""
+    return f"The unfused step is {words.cell(gain)} as fast {other} as {base}{more}."
+
+
+def _explained(found: Found, policy: str) -> str:
+    told = [
+        f"{what} {words.cell(part)}"
+        for kind, what in (("empty", "empty ones cost"), ("copy", "copies cost"))
+        if _all(part := found.one("explained_fraction", padding=kind, policy=policy))
+    ]
+    if not told:
+        return ""
+    how = words.sentence(words.policy(policy))
+    return f"{how}, as many dispatches put back as fusing removes: {words.listed(told)} of what it saves."
+
+
+def _cores(found: Found, known: Axes) -> str:
+    shares = {policy: found.one("cores_share", policy=policy) for policy in known.arms}
+    used = [f"{words.cell(share)} {words.policy(policy)}" for policy, share in shares.items() if _all(share)]
+    if not used:
+        return ""
+    told = f"Of the host's cores the unfused step keeps busy {words.listed(used)}"
+    if not found.all("cpu_saturated"):
+        return f"{told}."
+    return f"{told}: what issues has no time to spare or is itself the adapter, so causes can't be told apart."
+
+
+def _all(*metrics: Metric | None) -> bool:
+    return all(metric is not None and words.has_value(metric) for metric in metrics)
+
+
+# --- the published ladder ----------------------------------------------------------------------------------------
+
+
+@cache
+def published() -> tuple[tuple[Row, ...], Row]:
+    """The paper's tokens a second, most dispatches first, and its gain of fusing."""
+    rows = [row for row in read() if row.source_path.startswith(PAPER) and row.model == MODEL]
+    ladder = [row for row in rows if row.experiment == "e2e_decode" and row.n_dispatches]
+    gain = next(row for row in rows if row.experiment == "fusion_throughput_gain")
+    return tuple(sorted(ladder, key=lambda row: -(row.n_dispatches or 0))), gain
+
+
+def _ladder(found: Found) -> Part:
+    ladder, gain = published()
     rows = [
         (
             stage,
-            f"{count}",
-            f"{rate:g}",
-            f"{rate / first:.3g}",
-            *(found.cell("tokens_per_s", stage=stage, policy=policy) for policy in policies),
-            *(found.cell("gain", stage=stage, policy=policy) for policy in policies[:1]),
+            words.exact(row.n_dispatches),
+            words.exact(row.value),
+            _count(found, stage),
+            *(words.cell(found.one("tokens_per_s", stage=stage, policy=policy), bare=True) for policy in BESIDE),
+            words.cell(found.one("submission_gain", stage=stage, policy=OTHER, over=BASE)),
         )
-        for stage, (count, rate) in LADDER.items()
-        if stage in known
+        for stage, row in zip(PUBLISHED, ladder, strict=True)
     ]
-    head = ("stage", "dispatches", "published tokens/s", "published gain", *policies)
-    head += tuple(f"gain, {policy}" for policy in policies[:1])
-    note = (
-        "Published: torch-webgpu on Dawn, RTX 5090, float32, Qwen2.5-0.5B (arXiv:2604.02344); the first figures are "
-        "counts of graph nodes. Ours: tokens a second under each policy."
+    fusing = (words.cell(found.one("gain", stage=FUSED, policy=policy)) for policy in BESIDE)
+    both = words.cell(found.one("batching_over_fusing", policy=OTHER, over=BASE))
+    told = words.quantity(1 + gain.value / 100, "ratio")
+    rows.append((f"gain of {FUSED} over {UNFUSED}", "", told, "", *fusing, f"over fusing {both}"))
+    head = (
+        "stage",
+        "published: dispatches",
+        "published: tokens a second",
+        "ours: dispatches",
+        *(f"ours: {policy}" for policy in BESIDE),
+        f"ours: {OTHER} over {BASE}",
     )
-    return Titled("The published ladder, and ours", note, Table("ladder", head, tuple(rows)))
+    return Part(Table("The published ladder beside ours, tokens a second", head, tuple(rows)), _ladder_note(found))
 
 
-def _explained(found: _Figures) -> Titled:
+def _ladder_note(found: Found) -> str:
+    first = published()[0][0]
+    caveat = words.sentence(first.note.partition("; ")[2])
+    shapes = dict.fromkeys(str(m.variant["shape"]) for m in found.all("dispatches"))
+    here = f"Ours: shape {words.listed(shapes)}." if shapes else "Ours: a shape that is not known."
+    if list(shapes) != [SHAPE]:
+        here += " It is not that model's: dispatches and gains can be compared, tokens a second can't."
+    return (
+        f"Published: {first.source_path}, {first.implementation} on Dawn, {first.gpu}, {first.dtype}, {first.model}. "
+        f"{caveat}. {here}"
+    )
+
+
+def _count(found: Found, stage: str) -> str:
+    n = chart_fusion.dispatches(found, stage)
+    return words.DASH if n is None else words.exact(n)
+
+
+# --- a table for each cause --------------------------------------------------------------------------------------
+
+
+def _causes(found: Found, known: Axes) -> Part:
+    kinds = dict.fromkeys(str(m.variant["padding"]) for m in found.all("step_us") if "padding" in m.variant)
     rows = [
         (
-            str(variant["padding"]),
-            str(variant["policy"]),
-            found.cell("explained_fraction", **variant),
-            found.cell("padding_us", **variant),
-            found.cell("saved_us", stage=FUSED, policy=variant["policy"]),
-            found.cell("marginal_us", **variant),
-            found.cell("dispatch_share", **variant),
+            policy,
+            kind,
+            words.cell(found.one("padding_us", padding=kind, policy=policy)),
+            words.cell(found.one("saved_us", stage=FUSED, policy=policy)),
+            words.cell(found.one("explained_fraction", padding=kind, policy=policy)),
+            words.cell(found.one("marginal_us", padding=kind, policy=policy)),
+            words.cell(found.one("dispatch_share", padding=kind, policy=policy)),
         )
-        for variant in found.variants("explained_fraction", "padding", "policy")
+        for policy, kind in product(known.arms, kinds)
     ]
     head = (
-        "put back",
         "policy",
-        "of the saving",
-        "what they cost",
-        "what fusing saves",
-        "one more dispatch",
-        "all, of the step",
+        "put back",
+        "they cost",
+        "fusing saves",
+        "explained: their cost over the saving",
+        "each one more",
+        "all of the step's at that price",
     )
-    note = "All the dispatches that fusing removed, put back where they were without their work."
-    return Titled("Is it the count?", note, Table("explained", head, tuple(rows)))
+    note = (
+        f"As many dispatches as {FUSED} has fewer than {UNFUSED}, put back into it where they were. Where they cost "
+        "what fusing saves, their count is the cause."
+    )
+    return Part(Table("How much of the saving is the dispatches' own", head, tuple(rows)), note)
 
 
-def _splitting(found: _Figures) -> Titled:
-    policies = [str(policy) for policy in found.of("split_us", "policy", "dispatches")]
+def _splitting(found: Found, known: Axes) -> Part:
+    pieces = dict.fromkeys(m.variant["dispatches"] for m in (*found.all("split_us"), *found.all("split_busy_us")))
     rows = [
         (
-            f"{pieces:,}",
-            *(found.cell("split_us", dispatches=pieces, policy=policy) for policy in policies),
-            found.cell("split_busy_us", dispatches=pieces),
+            words.exact(float(n)),
+            *(words.cell(found.one("split_us", dispatches=n, policy=policy)) for policy in known.arms),
+            words.cell(found.one("split_busy_us", dispatches=n)),
         )
-        for pieces in found.of("split_us", "dispatches", "policy")
+        for n in pieces
     ]
-    slopes = [found.cell("split_dispatch_us", policy=policy) for policy in policies]
-    rows += [("a dispatch more", *slopes, "–")] if rows else []
-    head = ("dispatches", *policies, "GPU busy")
-    return Titled("One piece of work, cut", "The same steps, the same output.", Table("split", head, tuple(rows)))
+    if rows:
+        slopes = (words.cell(found.one("split_dispatch_us", policy=policy)) for policy in known.arms)
+        rows.append(("each one more", *slopes, ""))
+    head = ("dispatches", *(f"wall time, {policy}" for policy in known.arms), "GPU busy")
+    note = "The same steps of one loop, cut into so many dispatches: what grows is the dispatches' and not the work's."
+    return Part(Table("A fixed piece of work, split", head, tuple(rows)), note)
 
 
-def _quality(found: _Figures) -> Titled:
-    policies = [str(policy) for policy in found.of("step_us", "policy", "stage", "quality")]
-    stage = next(iter(found.of("step_us", "stage", "policy", "quality")), "")
+def _qualities(found: Found, known: Axes) -> Part:
+    names = dict.fromkeys(str(m.variant["quality"]) for m in found.all("step_us", stage=QUALITY_STAGE) if _has(m))
     rows = [
         (
-            str(quality),
-            *(found.cell("step_us", stage=stage, quality=quality, policy=policy) for policy in policies),
-            *(found.cell("quality_gain", quality=quality, policy=policy) for policy in policies),
+            policy,
+            name,
+            words.cell(found.one("step_us", stage=QUALITY_STAGE, quality=name, policy=policy)),
+            words.cell(found.one("tokens_per_s", stage=QUALITY_STAGE, quality=name, policy=policy), bare=True),
+            _BASE if name == PLAIN else words.cell(found.one("quality_gain", quality=name, policy=policy)),
         )
-        for quality in found.of("step_us", "quality", "stage", "policy")
+        for policy, name in product(known.arms, names)
     ]
-    head = ("matrix-vector kernel", *policies, *(f"gain, {policy}" for policy in policies))
-    note = f"At one count, that of the stage {stage}; gain over the plain kernel, a workgroup a row."
-    return Titled("Kernels of other qualities", note, Table("quality", head, tuple(rows)))
+    head = ("policy", "matrix-vector kernel", "a step", "tokens a second", f"gain over {PLAIN}")
+    note = f"Other kernels at one count of dispatches, that of the stage {QUALITY_STAGE}."
+    return Part(Table("Better kernels, as many dispatches", head, tuple(rows)), note)
 
 
-def _traffic(found: _Figures) -> Titled:
+def _has(metric: Metric) -> bool:
+    return "quality" in metric.variant
+
+
+def _traffic(found: Found, known: Axes) -> Part:
+    has = found.all("traffic_us") or found.all("traffic_bytes")
     rows = [
         (
-            str(variant["stage"]),
-            found.cell("traffic_bytes", **variant),
-            found.cell("traffic_us", stage=variant["stage"]),
+            stage,
+            _count(found, stage),
+            words.cell(next(iter(found.all("traffic_bytes", stage=stage)), None)),
+            words.cell(found.one("traffic_us", stage=stage)),
         )
-        for variant in found.variants("traffic_bytes", "shape", "stage")
+        for stage in known.stages
+        if has
     ]
-    shares = [
-        f"{found.cell('traffic_fraction', **variant)} under {variant['policy']}"
-        for variant in found.variants("traffic_fraction", "policy")
+    bandwidth = found.one("bandwidth_gb_per_s")
+    notes = [
+        f"A large copy moves {words.cell(bandwidth)}." if _all(bandwidth) else "The copy's bandwidth has no figure."
     ]
-    note = f"At {found.cell('bandwidth_gb_per_s')}, the bandwidth of a copy."
-    if shares:
-        note += f" Of what fusing saves, the bytes it spares are {words.listed(shares)}."
-    return Titled("Bytes that a step moves", note, Table("traffic", ("stage", "bytes", "time"), tuple(rows)))
+    for policy in known.arms:
+        share = found.one("traffic_fraction", policy=policy)
+        if _all(share):
+            how = words.policy(policy)
+            notes.append(
+                f"At that bandwidth the bytes that {FUSED} spares take {words.cell(share)} of its saving {how}."
+            )
+    head = ("stage", "dispatches", "read and written", "time at that bandwidth")
+    return Part(Table("Memory traffic of a step", head, tuple(rows)), " ".join(notes))
 
 
-def _batch(found: _Figures) -> Titled:
-    policies = [str(policy) for policy in found.of("step_us", "policy", "stage", "batch")]
+def _batches(found: Found, known: Axes) -> Part:
+    sizes = dict.fromkeys(m.variant["batch"] for m in found.all("step_us") if "batch" in m.variant)
     rows = [
         (
-            f"{batch:,}",
-            *(
-                found.cell("step_us", stage=stage, policy=policy, batch=batch)
-                for policy in policies
-                for stage in (UNFUSED, FUSED)
-            ),
-            *(found.cell("gain", stage=FUSED, policy=policy, batch=batch) for policy in policies),
+            policy,
+            words.exact(float(size)),
+            *(words.cell(found.one("tokens_per_s", stage=stage, **own), bare=True) for stage in (UNFUSED, FUSED)),
+            words.cell(found.one("gain", stage=FUSED, **own)),
+            _BASE if size == 1 else words.cell(found.one("batch_slowdown", stage=UNFUSED, **own)),
         )
-        for batch in found.of("step_us", "batch", "stage", "policy")
+        for policy in known.arms
+        if sizes
+        for size, own in _sized(policy, (1, *sizes))
     ]
-    head = ("sequences", *(f"{stage}, {policy}" for policy in policies for stage in (UNFUSED, FUSED)))
-    head += tuple(f"gain, {policy}" for policy in policies)
-    return Titled("Several sequences at once", "Milliseconds a step of all.", Table("batch", head, tuple(rows)))
+    head = (
+        "policy",
+        "sequences",
+        f"tokens a second, {UNFUSED}",
+        f"tokens a second, {FUSED}",
+        "gain of fusing",
+        f"{UNFUSED} step over that of one sequence",
+    )
+    note = "Several sequences in one step: as many dispatches, each with more work. Tokens of all sequences together."
+    return Part(Table("Batches", head, tuple(rows)), note)
 
 
-def _readback(found: _Figures) -> Titled:
+Variant = dict[str, str | int | float]
+
+
+def _sized(policy: str, sizes: Sequence[str | int | float]) -> list[tuple[str | int | float, Variant]]:
+    """Each size with its variant, in which one sequence goes unsaid."""
+    return [(size, {"policy": policy} if size == 1 else {"policy": policy, "batch": size}) for size in sizes]
+
+
+def _readback(found: Found, known: Axes) -> Part:
+    stages = dict.fromkeys(str(m.variant["stage"]) for m in found.all("step_readback_us"))
     rows = [
         (
-            str(variant["stage"]),
-            str(variant["policy"]),
-            found.cell("step_us", **variant),
-            found.cell("step_readback_us", **variant),
-            found.cell("first_token_us", **variant),
+            policy,
+            stage,
+            *(words.cell(found.one(name, stage=stage, policy=policy)) for name in _READBACKS),
         )
-        for variant in found.variants("step_readback_us", "stage", "policy")
+        for policy, stage in product(known.arms, stages)
     ]
-    head = ("stage", "policy", "tokens chained on the device", "read back each token", "one token alone")
-    return Titled("Reading each token back", "A wait after each token.", Table("readback", head, tuple(rows)))
+    head = ("policy", "stage", *_READBACKS.values())
+    note = "A step is timed with tokens chained and one wait behind the last; here it is also waited for after each."
+    return Part(Table("Reading back each token", head, tuple(rows)), note)
+
+
+_READBACKS = {
+    "step_us": "a step, one wait at the end",
+    "step_readback_us": "a step, a wait after each",
+    "first_token_us": "one step and its wait",
+}

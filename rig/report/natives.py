@@ -52,15 +52,10 @@ def _rows(
             policy = str(metric.variant.get("policy", ""))
             found[policy, metric.executor] = metric
     policies = list(dict.fromkeys(policy for policy, _ in found))
-    return [(told, policy or "–", *(_cell(found.get((policy, one))) for one in executors)) for policy in policies]
-
-
-def _cell(metric: Metric | None) -> str:
-    if metric is None or not words.has_value(metric):
-        return "–"
-    ends = words.interval(metric.ci_low, metric.ci_high, metric.unit, metric.value)
-    doubt = f" {words.MARKS[metric.outcome]}" if metric.reason else ""
-    return f"{words.quantity(metric.value, metric.unit)} ({ends}){doubt}"
+    return [
+        (told, policy or words.DASH, *(words.cell(found.get((policy, one))) for one in executors))
+        for policy in policies
+    ]
 
 
 def _named(metric: Metric) -> str:

@@ -15,7 +15,6 @@ from rig.experiments.fusion.cells import ID as FUSION
 from rig.frames import Run
 from rig.records import Metric, MetricOutcome, Summary, Verdict, VerdictOutcome
 from rig.report import (
-    chart_fusion,
     chart_intervals,
     chart_sequential,
     chart_single_op,
@@ -34,7 +33,6 @@ _HERE = Path(__file__).resolve().parent
 CHARTS: dict[str, Callable[[Run, Sequence[Metric]], list[Figure]]] = {
     single_op.ID: chart_single_op.figures,
     sequential.ID: chart_sequential.figures,
-    FUSION: chart_fusion.figures,
     **chart_intervals.CHARTS,
 }
 """Experiments with charts of their own; the others have their table."""
@@ -71,12 +69,14 @@ class VerdictRow:
 
 @dataclass(frozen=True)
 class Section:
-    """One experiment of the run. `open`: the attribute of a table that is not folded."""
+    """One experiment of the run. `own`: what is told of it in its own way, or nothing; `open`: the attribute of a table
+    that is not folded.
+    """
 
     id: str
     line: str
+    own: tuple[fusion.Section, ...]
     figures: tuple[Figure, ...]
-    tables: tuple[fusion.Titled, ...]
     rows: tuple[MetricRow, ...]
     samples: str
     told: str
@@ -155,14 +155,16 @@ def _experiments(run: Run, summary: Summary) -> list[str]:
 def _section(name: str, run: Run, summary: Summary) -> Section:
     metrics = [m for m in summary.metrics if m.experiment == name and not m.executor]
     known = REGISTRY.get(name)
+    own = (fusion.section(metrics),) if name == FUSION and metrics else ()
+    charted = CHARTS[name](run, metrics) if name in CHARTS else [figure for one in own for figure in one.figures]
     return Section(
         id=name,
         line=_sentence(known.line) if known else "An experiment that this version of the rig does not know.",
-        figures=tuple(CHARTS[name](run, metrics)) if name in CHARTS else (),
-        tables=fusion.tables(metrics) if name == FUSION else (),
+        own=own,
+        figures=tuple(charted),
         rows=tuple(_metric(metric) for metric in metrics),
         told=f"All {words.counted(len(metrics), 'figure')}" if len(metrics) > 1 else "The figure",
-        open="" if len(metrics) > MOST_OPEN else " open",
+        open="" if own or len(metrics) > MOST_OPEN else " open",
         samples=f"{words.counted(len(run.good(name)), 'sample')} counted, {len(run.void(name)):,} set aside.",
     )
 

@@ -12,6 +12,9 @@ from rig.records import Metric, MetricOutcome, VerdictOutcome
 MISSING = "not measured"
 NO_SUPPORT = "not supported here"
 MINUS = "\u2212"
+DASH = "–"
+UNBROKEN = "\u00a0"
+"""A space at which no line ends."""
 
 MARKS = {
     MetricOutcome.ok: "✓ ok",
@@ -87,6 +90,30 @@ _LABELS = {
     "wait.mode_us": "Wait alone, mode",
     "wait.upper_mode_share": "Samples in the upper mode",
     "wait.polling_step_us": "Polling step, mode to mode",
+    "fusion.dispatches": "Dispatches of a step, counted",
+    "fusion.traffic_bytes": "Bytes that a step's dispatches read and write",
+    "fusion.step_us": "Time of a step",
+    "fusion.tokens_per_s": "Tokens a second",
+    "fusion.step_readback_us": "Time of a step with a wait after each",
+    "fusion.first_token_us": "Time of one step and its wait",
+    "fusion.gain": "Times as fast as unfused",
+    "fusion.saved_us": "What fusing saves a step",
+    "fusion.submission_gain": "Times as fast as when submitted otherwise",
+    "fusion.batching_over_fusing": "Unfused and batched over fused",
+    "fusion.marginal_us": "One more dispatch in the step, slope",
+    "fusion.dispatch_share": "All dispatches at that price, over the step",
+    "fusion.padding_us": "What putting dispatches back costs",
+    "fusion.explained_fraction": "Put back over saved",
+    "fusion.quality_gain": "Times as fast as the plain kernel",
+    "fusion.batch_slowdown": "Time over that of one sequence",
+    "fusion.split_us": "A fixed piece of work, wall time",
+    "fusion.split_busy_us": "A fixed piece of work, GPU busy",
+    "fusion.split_dispatch_us": "Each dispatch more of that work, slope",
+    "fusion.bandwidth_gb_per_s": "Bandwidth of a copy",
+    "fusion.traffic_us": "Time of a step's bytes at that bandwidth",
+    "fusion.traffic_fraction": "Time of the bytes spared, over what fusing saves",
+    "fusion.cores_share": "Share of the cores in use",
+    "fusion.cpu_saturated": "The CPU is saturated",
     "sequential.mode_us": "Time over n on the line, mode",
     "sequential.upper_mode_share": "Samples in the upper mode",
     "sequential.wall_over_span": "Slope by wall over slope by span",
@@ -239,6 +266,26 @@ def shown(metric: Metric) -> Shown:
     wide = f"±{percent(half)}" if half is not None and math.isfinite(half) else "no relative width"
     other = "" if metric.ci_level == 0.95 else f" ({level(metric.ci_level)})"
     return Shown(quantity(metric.value, metric.unit), f"{ends or MISSING}{other}", wide, "")
+
+
+def cell(metric: Metric | None, *, bare: bool = False) -> str:
+    """A figure in one cell of a table, with its interval and what is in doubt; a dash where there is none.
+
+    `bare`: without its unit, which the table's head has.
+    """
+    if metric is None or not has_value(metric):
+        return DASH
+    doubt = f" {MARKS[metric.outcome]}" if metric.reason else ""
+    told = number(metric.value) if bare else quantity(metric.value, metric.unit)
+    return f"{told}{_ends(metric)}{doubt}"
+
+
+def _ends(metric: Metric) -> str:
+    """The interval in brackets; without one for what was counted and not measured."""
+    if metric.ci_level == 1.0 and metric.ci_low == metric.ci_high:
+        return ""
+    ends = (interval(metric.ci_low, metric.ci_high, metric.unit, metric.value) or MISSING).replace(" ", UNBROKEN)
+    return f" ({ends}, of single launches)" if metric.ci_level == 1.0 else f" ({ends})"
 
 
 def _scale(unit: str, value: float) -> tuple[float, str]:
