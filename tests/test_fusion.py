@@ -16,7 +16,7 @@ from rig.experiments.fusion.cells import FUSED, UNFUSED, FusionOptions, points
 from rig.experiments.fusion.figures import compute
 from rig.experiments.fusion.verdicts import verdicts
 from rig.frames import Run
-from rig.records import Metric, MetricOutcome, VerdictOutcome
+from rig.records import Metric, MetricOutcome, VerdictOutcome, plain
 from tests.conftest import RunIt, small_profile
 from tests.scripted import ADAPTER, ScriptedExecutor
 
@@ -215,6 +215,27 @@ def test_on_a_software_adapter_causes_are_not_told_apart_and_figures_stand(plant
     assert "is itself the adapter" in found.verdicts[claim].statement
     assert found["C4"] is VerdictOutcome.holds
     assert found.value("explained_fraction", padding="empty", policy="submit_each") == pytest.approx(1, rel=0.02)
+
+
+def test_on_a_software_adapter_without_cpu_times_causes_are_not_told_apart_either(planted: Planted) -> None:
+    frame = samples(COUNT_ALONE, 0.003)
+    frame["cpu_us"] = None
+    found = planted.of(frame, hardware=False)
+    for claim in ("C5", "C6", "C7", "batching_over_fusing", "tiny_dispatch_bound"):
+        assert found[claim] is VerdictOutcome.not_tested
+        assert "whose time is not told" in found.verdicts[claim].statement
+
+
+def test_a_saving_of_exactly_nothing_has_no_fraction_and_a_summary_that_can_be_stored(planted: Planted) -> None:
+    def alike(point: Point) -> float:
+        return COUNT_ALONE(point) if point.program.model is None else 120_000.0
+
+    found = planted(alike, noise=0.0)
+    fraction = found.one("explained_fraction", padding="empty", policy="submit_each")
+    assert (fraction.outcome, fraction.value) == (MetricOutcome.not_supported, None)
+    assert "is nothing at all" in fraction.reason
+    assert found["C5"] is VerdictOutcome.not_tested
+    assert plain(found.metrics)
 
 
 def test_a_stage_that_could_not_run_is_missing_and_the_others_stand(planted: Planted) -> None:

@@ -240,7 +240,11 @@ def _explained(steps: Steps, kind: str, policy: str) -> list[Metric]:
     try:
         fraction = stats.fieller(over, under)
     except ValueError:
-        # Fieller's interval has no ends: the launches' own ratios stand in for it
+        # Fieller's interval has no ends: the launches' own ratios stand in for it, where there are any
+        if not under.mean() or not under.all():
+            reason = f"{told}, is nothing at all in some launch"
+            missing = figures.missing(ID, metric, variant, "fraction", reason, MetricOutcome.not_supported)
+            return [added, missing]
         value, own = float(over.mean() / under.mean()), over / under
         fraction = stats.Interval(value, min(value, float(own.min())), max(value, float(own.max())), 1.0, len(own))
     found = _of_interval("explained_fraction", variant, fraction, len(pairs))
@@ -371,6 +375,11 @@ def _saturation(steps: Steps) -> list[Metric]:
         program = stage_name(options, UNFUSED)
         used = steps.of(program, policy, column="cpu_us_all")
         if used.empty:
+            if software:
+                reason = "the adapter computes on the CPU, whose time is not told"
+                unsupported = MetricOutcome.not_supported
+                variant = {"policy": policy}
+                found.append(figures.missing(ID, "fusion.cpu_saturated", variant, "fraction", reason, unsupported))
             continue
         share = used / steps.of(program, policy) / steps.run.manifest.host.cores
         found.append(_over("cores_share", {"policy": policy}, "fraction", share))

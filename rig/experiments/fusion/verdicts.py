@@ -36,10 +36,11 @@ def verdicts(metrics: Sequence[Metric]) -> list[Verdict]:
     found = Found(metrics)
     told = [claim_gain(found), claim_amortise(found)]
     saturated = found.one("cpu_saturated", policy=BASE)
-    if saturated is not None and saturated.value is not None:
+    if saturated is not None:
+        busy = saturated.reason if saturated.value is None else f"{figures.told(saturated, 'of its cores')} are busy"
         why = (
-            f"the CPU that issues is saturated, or is itself the adapter: {figures.told(saturated, 'of its cores')} "
-            "are busy, so a dispatch's cost and a kernel's can't be told apart"
+            f"the CPU that issues is saturated, or is itself the adapter: {busy}, so a dispatch's cost and a kernel's "
+            "can't be told apart"
         )
         return [*told, *(not_tested(claim, why) for claim in CAUSAL)]
     return [
