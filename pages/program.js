@@ -86,7 +86,8 @@ export class LoadedProgram {
     this.data = data;
     this.buffers = buffers;
     this.pipelines = pipelines;
-    this.bindGroups = data.dispatches.map((_, k) => device.createBindGroup(this.describe(k)));
+    this.described = data.dispatches.map((_, k) => this.describe(k));
+    this.bindGroups = this.described.map((descriptor) => device.createBindGroup(descriptor));
     this.values = data.dispatches.map(({ values }) => Float32Array.from({ length: VALUE_BYTES / 4 }, (_, i) => values?.[i] ?? 0));
     this.carries = data.kernels.some((kernel) => (kernel.parameters ?? "none") !== "none");
     /** Dispatches issued since the last reset. */
@@ -142,8 +143,7 @@ export class LoadedProgram {
     const perWait = policy.dispatches_per_wait ?? Math.max(n, 1);
     const waits = Math.max(1, Math.ceil(n / perWait));
     const batches = Array.from({ length: waits }, (_, k) => this.compilePart(policy, at.slice(k * perWait, (k + 1) * perWait)));
-    const described = this.data.dispatches.map((_, k) => this.describe(k));
-    const make = (/** @type {number} */ i) => this.device.createBindGroup(described[at[i]]);
+    const make = this.maker(at);
     const passes = policy.stamps === "passes" ? passClock(this.device, passesOf(batches[0])) : null;
     return { batches, passes, make, settled: false, wasm: null };
   }
@@ -159,8 +159,7 @@ export class LoadedProgram {
     const uniforms = policy.uniforms ?? "none";
     const offsets = uniforms === "dynamic_offset" || uniforms === "mapped_ring" ? DYNAMIC : STATIC;
     const created = policy.bind_groups === "created";
-    const described = list.map((_, k) => this.describe(k));
-    const make = (/** @type {number} */ i) => this.device.createBindGroup(described[at[i]]);
+    const make = this.maker(at);
     return {
       n,
       pipelines: at.map((k) => known(this.pipelines, `${list[k].kernel} ${offsets}`)),
@@ -178,6 +177,11 @@ export class LoadedProgram {
       go: policy.workgroups === "indirect" ? this.indirect(at) : null,
       deliver: this.carries && n > 0 ? this.delivery(uniforms, at, perSubmit, offsets, created) : null,
     };
+  }
+
+  /** Makes a new bind group for the i-th of `at`. @param {number[]} at */
+  maker(at) {
+    return (/** @type {number} */ i) => this.device.createBindGroup(this.described[at[i]]);
   }
 
   /** @param {number[]} at */

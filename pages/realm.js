@@ -121,10 +121,10 @@ async function time({ program: name, policy, n, limit_ms }) {
 
   const once = async () => {
     const first = await part(batches[0]);
-    const calls = Object.keys(first.issued);
+    const counted = /** @type {(keyof typeof first.issued)[]} */ (Object.keys(first.issued));
     for (const batch of batches.slice(1)) {
       const next = await part(batch);
-      for (const call of calls) first.issued[/** @type {keyof typeof first.issued} */ (call)] += next.issued[/** @type {keyof typeof first.issued} */ (call)];
+      for (const what of counted) first.issued[what] += next.issued[what];
       first.encode_us += next.encode_us;
       first.wall_us += next.wall_us;
     }

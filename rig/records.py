@@ -279,14 +279,6 @@ class Program(Record, frozen=True, omit_defaults=True):
     realm: Realm = Realm.main
     model: Model | None = None
 
-    @property
-    def written(self) -> frozenset[str]:
-        """Names of the buffers that some dispatch may write."""
-        read_only = {kernel.name: kernel.read_only for kernel in self.kernels}
-        return frozenset(
-            name for d in self.dispatches for i, name in enumerate(d.bindings) if i not in read_only.get(d.kernel, ())
-        )
-
 
 class Policy(Record, frozen=True, omit_defaults=True):
     """How dispatches reach the GPU: the sizes of three nested groups, in dispatches; None means all of them.

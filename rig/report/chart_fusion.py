@@ -12,6 +12,7 @@ import altair as alt
 from rig.experiments.fusion.cells import FUSED, UNFUSED
 from rig.experiments.fusion.verdicts import Found
 from rig.policies import PRESETS
+from rig.programs.decode.lower import put_back
 from rig.records import Metric, MetricOutcome
 from rig.report import charts, words
 from rig.report.chart_intervals import LETTER
@@ -97,7 +98,7 @@ def padded(found: Found, arm: str) -> list[Row]:
     rows = []
     for metric in found.all("step_us", policy=arm):
         if "padding" in metric.variant:
-            more = int(float(metric.variant["share"]) * (unfused - fused) + 1e-9)
+            more = put_back(int(unfused - fused), float(metric.variant["share"]))
             rows += _point(metric, fused + more, arm, str(metric.variant["padding"]))
     return rows
 

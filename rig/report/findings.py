@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from rig import analysis, beside, gates
-from rig.experiments.fusion import cells as fusion
+from rig.experiments.fusion.cells import FUSED, UNFUSED
+from rig.experiments.fusion.cells import ID as FUSION
+from rig.experiments.fusion.verdicts import BASE, OTHER, Found
 from rig.frames import Run
 from rig.gates import COARSE_TICK_US
 from rig.ladder import MOST_APART
@@ -36,21 +38,21 @@ def headline(summary: Summary) -> list[str]:
 
 def _steps(summary: Summary) -> list[str]:
     """What a decode step takes unfused and fused, under HEADLINE's policies; what fusing and batching gain."""
-    by_key = {m.key: m for m in summary.metrics if m.experiment == fusion.ID and m.value is not None}
-    counts = {str(m.variant["stage"]): m.value or 0 for m in by_key.values() if m.metric == "fusion.dispatches"}
+    found = Found([m for m in summary.metrics if m.value is not None])
+    counts = {str(m.variant["stage"]): m.value or 0 for m in found.all("dispatches")}
     sentences = []
     for policy in HEADLINE:
-        steps = {stage: by_key.get(f"fusion.step_us{{policy={policy},stage={stage}}}") for stage in counts}
+        steps = {stage: found.one("step_us", policy=policy, stage=stage) for stage in counts}
         known = {stage: step for stage, step in steps.items() if step is not None}
         told = [
             f"{_value(step)} in {counts[stage]:,.0f} dispatches"
             for stage, step in known.items()
-            if stage in (fusion.UNFUSED, fusion.FUSED, list(known)[-1])
+            if stage in (UNFUSED, FUSED, list(known)[-1])
         ]
         if told:
             sentences.append(f"{words.sentence(words.policy(policy))}, a decode step takes {words.listed(told)}.")
-    gain = by_key.get(f"fusion.gain{{policy=submit_each,stage={fusion.FUSED}}}")
-    batching = by_key.get(f"fusion.submission_gain{{over=submit_each,policy=one_pass,stage={fusion.UNFUSED}}}")
+    gain = found.one("gain", stage=FUSED, policy=BASE)
+    batching = found.one("submission_gain", stage=UNFUSED, policy=OTHER, over=BASE)
     if gain is not None and batching is not None:
         sentences.append(
             f"With one submit each, the published fusing makes a token {_value(gain)} as fast; "
@@ -97,7 +99,7 @@ def _counterpart(ratio: Metric) -> str:
 def _costs(summary: Summary) -> list[str]:
     found = ([m for m in summary.metrics if m.metric == f"{name}.per_dispatch_us"] for name in COSTS)
     slopes = next((metrics for metrics in found if metrics), [])
-    if not slopes and any(m.experiment == fusion.ID for m in summary.metrics):
+    if not slopes and any(m.experiment == FUSION for m in summary.metrics):
         return []
     if not slopes:
         return [f"This run has no figure of what a dispatch costs: none of {', '.join(COSTS)} is part of it."]

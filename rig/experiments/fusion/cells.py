@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import product
 from typing import Annotated
@@ -249,8 +249,3 @@ def copying(mib: int) -> Program:
 def copied_bytes(options: FusionOptions) -> int:
     """Bytes that one copy reads and writes."""
     return 2 * options.copy_mib * 2**20
-
-
-def policies_of(options: FusionOptions, stages: Sequence[str]) -> list[tuple[str, str]]:
-    """Each stage of the map under each of its policies."""
-    return list(product(stages, options.policies))

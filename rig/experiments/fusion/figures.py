@@ -31,7 +31,7 @@ from rig.experiments.fusion.cells import (
 )
 from rig.frames import Run
 from rig.policies import waiting
-from rig.programs.decode.lower import traffic_bytes
+from rig.programs.decode.lower import put_back, traffic_bytes
 from rig.records import Metric, MetricOutcome
 
 LEAST_SAVED = 0.03
@@ -42,13 +42,15 @@ SATURATED = 0.8
 
 
 class Steps:
-    """The times of a run's cells, by launch and block."""
+    """The times of a run's cells, by launch and block. `bytes`: what a step of each stage moves."""
 
     def __init__(self, run: Run, options: FusionOptions) -> None:
         self.run = run
         self.options = options
         good = run.good(ID)
         used = [sum(us.values()) if us else None for us in good["cpu_us"]]
+        model = options.model()
+        self.bytes = {stage: traffic_bytes(model, graph(model, stage), options.weights) for stage in options.stages}
         self._good = good.assign(cpu_us_all=pd.Series(used, index=good.index, dtype=float))
 
     def of(self, program: str, policy: str, n: int | None = None, column: str = "wall_us") -> pd.Series[float]:
@@ -92,30 +94,33 @@ def by_launch(times: pd.Series[float]) -> pd.Series[float]:
     return times.dropna().groupby(level="launch").median()
 
 
-def _over(
-    metric: str, variant: figures.Variant, unit: str, times: pd.Series[float], *, signed: bool = False, doubt: str = ""
-) -> Metric:
+def _over(metric: str, variant: figures.Variant, unit: str, times: pd.Series[float], *, signed: bool = False) -> Metric:
     interval = stats.mean_interval if signed else stats.geometric_interval
     return figures.over_launches(
-        ID, f"fusion.{metric}", variant, unit, by_launch(times), len(times.dropna()), interval=interval, doubt=doubt
+        ID, f"fusion.{metric}", variant, unit, by_launch(times), len(times.dropna()), interval=interval
     )
 
 
-def _known(metric: str, variant: figures.Variant, unit: str, value: float, samples: int, launches: int) -> Metric:
-    """What is counted or computed, and not measured: without an interval of its own."""
+def _of_interval(metric: str, variant: figures.Variant, unit: str, interval: stats.Interval, samples: int) -> Metric:
     return Metric(
         experiment=ID,
         metric=f"fusion.{metric}",
         variant=dict(variant),
         unit=unit,
         outcome=MetricOutcome.ok,
-        value=value,
-        ci_low=value,
-        ci_high=value,
-        ci_level=1.0,
+        value=interval.value,
+        ci_low=interval.low,
+        ci_high=interval.high,
+        ci_level=interval.level,
         n_samples=samples,
-        n_launches=launches,
+        n_launches=interval.n,
     )
+
+
+def _known(metric: str, variant: figures.Variant, unit: str, value: float, rows: pd.DataFrame) -> Metric:
+    """What is counted or computed, and not measured: without an interval of its own. `rows`: the samples it is of."""
+    launches = int(rows["launch"].nunique())
+    return _of_interval(metric, variant, unit, stats.Interval(value, value, value, 1.0, launches), len(rows))
 
 
 def _step(steps: Steps, program: str, variant: Mapping[str, str | int | float], batch: int = 1) -> list[Metric]:
@@ -140,10 +145,8 @@ def _stages(steps: Steps) -> list[Metric]:
         else:
             # n was compared with what the page counted while it issued
             count = float(whole["n"].iloc[0]) / options.tokens
-            launches = int(whole["launch"].nunique())
-            bytes_ = float(traffic_bytes(options.model(), graph(options.model(), stage), options.weights))
-            found.append(_known("dispatches", variant, "dispatches", count, len(whole), launches))
-            found.append(_known("traffic_bytes", variant, "bytes", bytes_, len(whole), launches))
+            found.append(_known("dispatches", variant, "dispatches", count, whole))
+            found.append(_known("traffic_bytes", variant, "bytes", float(steps.bytes[stage]), whole))
         for policy in options.policies:
             found += _step(steps, program, {"stage": stage, "policy": policy})
     return found
@@ -204,7 +207,7 @@ def _marginal(steps: Steps, kind: str, policy: str) -> list[Metric]:
     """
     options, fused = steps.options, steps.stage(FUSED, policy)
     added = {share: steps.step(padded_name(options, kind, share), policy) - fused for share in options.shares}
-    n = np.array([round(share * removed(options) + 1e-9) for share in options.shares], dtype=float)
+    n = np.array([put_back(removed(options), share) for share in options.shares], dtype=float)
     table = pd.DataFrame(added).dropna()
     if table.empty:
         return []
@@ -247,7 +250,7 @@ def _explained(steps: Steps, kind: str, policy: str) -> list[Metric]:
             return [added, missing]
         value, own = float(over.mean() / under.mean()), over / under
         fraction = stats.Interval(value, min(value, float(own.min())), max(value, float(own.max())), 1.0, len(own))
-    found = _of_interval("explained_fraction", variant, fraction, len(pairs))
+    found = _of_interval("explained_fraction", variant, "fraction", fraction, len(pairs))
     if saved.low < LEAST_SAVED * step_us:
         found = msgspec.structs.replace(found, outcome=MetricOutcome.unresolved, reason=doubt)
     return [added, found]
@@ -314,8 +317,6 @@ def _traffic(steps: Steps) -> list[Metric]:
     """The time of each stage's bytes at the bandwidth of a copy, and what of the saving that is."""
     options = steps.options
     found: list[Metric] = []
-    model = options.model()
-    of = {stage: traffic_bytes(model, graph(model, stage), options.weights) for stage in options.stages}
     us_per_copy = _copying(steps)
     if us_per_copy.empty:
         return found
@@ -324,17 +325,17 @@ def _traffic(steps: Steps) -> list[Metric]:
     if not (us_per_copy > 0).all():
         return [*found, bandwidth]
     found.append(bandwidth)
-    found += [_over("traffic_us", {"stage": stage}, "us", n * us_per_byte) for stage, n in of.items()]
+    found += [_over("traffic_us", {"stage": stage}, "us", n * us_per_byte) for stage, n in steps.bytes.items()]
     for policy in options.arm_policies:
         saved = steps.stage(UNFUSED, policy) - steps.stage(FUSED, policy)
-        less = (of[UNFUSED] - of[FUSED]) * us_per_byte
+        less = (steps.bytes[UNFUSED] - steps.bytes[FUSED]) * us_per_byte
         pairs = pd.DataFrame({"less": less, "saved": saved}).dropna()
         each = pd.DataFrame({name: by_launch(pairs[name]) for name in pairs})
         try:
             share = stats.fieller(each["less"].to_numpy(), each["saved"].to_numpy())
         except ValueError:
             continue
-        found.append(_of_interval("traffic_fraction", {"policy": policy}, share, len(pairs)))
+        found.append(_of_interval("traffic_fraction", {"policy": policy}, "fraction", share, len(pairs)))
     return found
 
 
@@ -347,22 +348,6 @@ def _copying(steps: Steps) -> pd.Series[float]:
         if not slope.empty:
             break
     return slope
-
-
-def _of_interval(metric: str, variant: figures.Variant, interval: stats.Interval, samples: int) -> Metric:
-    return Metric(
-        experiment=ID,
-        metric=f"fusion.{metric}",
-        variant=dict(variant),
-        unit="fraction",
-        outcome=MetricOutcome.ok,
-        value=interval.value,
-        ci_low=interval.low,
-        ci_high=interval.high,
-        ci_level=interval.level,
-        n_samples=samples,
-        n_launches=interval.n,
-    )
 
 
 def _saturation(steps: Steps) -> list[Metric]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import ceil, log2
 
 from rig import assets
-from rig.programs.decode.graph import Graph, Op, lasts
+from rig.programs.decode.graph import Graph, Op
 from rig.records import Buffer, ConstantFill, Dispatch, Dtype, Hazard, Kernel, Model, Program, WeightFill
 
 WORKGROUP = 64
@@ -224,8 +224,8 @@ def _a_row(file: str, rows: Callable[[Sizes], int], *names: str, **more: Callabl
     return lowered
 
 
-def _matvec(rows: Callable[[Sizes], int], columns: Callable[[Sizes], int], file: str = "matvec") -> Lowering:
-    return _a_row(file, rows, ROWS=rows, COLS=columns)
+def _matvec(rows: Callable[[Sizes], int], columns: Callable[[Sizes], int]) -> Lowering:
+    return _a_row("matvec", rows, ROWS=rows, COLS=columns)
 
 
 def _constants(sizes: Sizes, names: Iterable[str]) -> Constants:
@@ -351,9 +351,8 @@ def _touched(op: Op, tensor: str, sizes: Sizes) -> float:
         return model.hidden * model.batch
     if is_weight(tensor):
         rows, columns = sizes.weight(tensor)
-        if rows == 1 and tensor.endswith("bias"):
-            return _ROWS_OF[op.kind](sizes) if op.kind in _ROWS_OF else columns
-        return (_ROWS_OF[op.kind](sizes) if op.kind in _ROWS_OF and rows > 1 else rows) * columns
+        own = _ROWS_OF.get(op.kind)
+        return own(sizes) * (columns if rows > 1 else 1) if own else rows * columns
     if tensor.endswith("_cache"):
         written = sizes.kv * model.batch
         earlier = (model.context - 1) / 2 * written
@@ -368,29 +367,28 @@ def _touched(op: Op, tensor: str, sizes: Sizes) -> float:
 PADDINGS = ("empty", "copy")
 
 
-def padded(graph: Graph, share: float, kind: str, since: Sequence[str] = ()) -> Graph:
+def put_back(removed: int, share: float) -> int:
+    """How many dispatches are `share` of those removed: whole ones, a part of one left out."""
+    return int(removed * share + 1e-9)
+
+
+def padded(graph: Graph, share: float, kind: str) -> Graph:
     """The graph with `share` of the dispatches that fusing removed put back where they were, as dispatches that do
     nothing (`empty`) or copy (`copy`).
 
     Each has as many buffers as what it stands for and a pipeline of its own; the first of a place reads what the fused
     operator reads, each next one what the last one wrote, and the last one writes what the fused operator then writes
-    again. `since`: only places of these kinds.
+    again.
     """
-    places = [op for op in graph if len(op.absorbed) > 1 and (not since or op.kind in since)]
-    removed = [(op, one) for op in places for one in op.absorbed[:-1]]
-    wanted = _spread(len(removed), share)
+    removed = [(op, one) for op in graph for one in op.absorbed[:-1]]
     at: dict[int, list[Op]] = {}
-    for (op, one), times in zip(removed, wanted, strict=True):
-        at.setdefault(id(op), []).extend([one] * times)
+    for i, (op, one) in enumerate(removed):
+        # evenly over all places
+        at.setdefault(id(op), []).extend([one] * (put_back(i + 1, share) - put_back(i, share)))
     made: list[Op] = []
     for op in graph:
         made += [*_chain(op, at.get(id(op), []), kind), op]
     return tuple(made)
-
-
-def _spread(places: int, share: float) -> list[int]:
-    """How often each place is filled, so that `share` of all are, evenly."""
-    return [int((i + 1) * share + 1e-9) - int(i * share + 1e-9) for i in range(places)]
 
 
 def _chain(op: Op, members: Sequence[Op], kind: str) -> list[Op]:
@@ -407,6 +405,3 @@ def _chain(op: Op, members: Sequence[Op], kind: str) -> list[Op]:
 def _place(kind: str) -> int:
     """A number of its own for each kind that padding stands for."""
     return sorted(_KINDS).index(kind)
-
-
-assert not any(lasts(name) for name in ("pad.0", "pad.1"))
