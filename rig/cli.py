@@ -15,15 +15,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
-from rig import __version__, config, doctor, frames, store
-from rig.browsers import find
+from rig import __version__, cli_browsers, cli_matrix, config, doctor, frames, store
+from rig.browsers import cache, find, names
 from rig.browsers import flags as browser_flags
 from rig.browsers.flags import AdapterAsked
+from rig.browsers.providers import PROVIDERS
 from rig.compare import MARGIN, ComparisonVerdict, NothingToCompare, Unlike, told
 from rig.compare import compare as compare_runs
+from rig.console import err, fail, out, progress
 from rig.executors import native
 from rig.executors.chromium import ChromiumExecutor
 from rig.executors.native import NativeExecutor
@@ -42,10 +43,12 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-out = Console(highlight=False, soft_wrap=True)
-err = Console(highlight=False, soft_wrap=True, stderr=True)
+app.add_typer(cli_browsers.app, name="browsers")
+app.command()(cli_matrix.matrix)
 
-Browser = Annotated[str, typer.Option("--browser", help="A path, 'system' or 'playwright'.", metavar="NAME|PATH")]
+Browser = Annotated[
+    str, typer.Option("--browser", help="A path, 'system', 'playwright', or a build: npm:131.", metavar="NAME|PATH")
+]
 Adapter = Annotated[AdapterAsked, typer.Option("--adapter", help="Which adapter to ask for.")]
 Hardware = Annotated[bool, typer.Option("--require-hardware", help="Same as --adapter hardware: exit 5 without a GPU.")]
 Flags = Annotated[list[str] | None, typer.Option("--flag", help="One more flag for the browser.", metavar="FLAG")]
@@ -92,22 +95,22 @@ def run(
     """Measure, and write a run with its report."""
     asked = browser_flags.settled(AdapterAsked.hardware if require_hardware else adapter)
     if require_hardware and adapter is AdapterAsked.software:
-        raise _fail(Exit.usage, "--require-hardware and --adapter software exclude each other")
+        raise fail(Exit.usage, "--require-hardware and --adapter software exclude each other")
     wrong = next((word for word in flag or () if not word.startswith("--")), None)
     if wrong is not None:
-        raise _fail(Exit.usage, f"--flag {wrong}: a browser's flag begins with --")
+        raise fail(Exit.usage, f"--flag {wrong}: a browser's flag begins with --")
     flags, demanded = tuple(flag or ()), precision is not None
     if resume_ is not None:
         if experiments or sets or program or out_ or replace or also:
-            raise _fail(Exit.usage, "--resume goes on with the run's own plan, in its own place")
+            raise fail(Exit.usage, "--resume goes on with the run's own plan, in its own place")
         try:
             plan = store.read_manifest(resume_).plan
         except store.StoreError as error:
-            raise _fail(Exit.usage, str(error)) from None
+            raise fail(Exit.usage, str(error)) from None
         begun_with = AdapterAsked(plan.adapter_asked)
         with closing(_chromium(browser, begun_with, flags)) as executor:
             beside = _beside(plan.profile.get("also") or (), begun_with, executor)
-            work = partial(resume, resume_, executor, beside=beside, demand_precision=demanded, progress=_progress)
+            work = partial(resume, resume_, executor, beside=beside, demand_precision=demanded, progress=progress)
             _carry_out(work, executor, resume_)
         return
     try:
@@ -118,7 +121,7 @@ def run(
         chosen = config.load(profile, ["program"] if program else experiments or (), overrides, program)
         place = out_ or Path(os.environ.get("RIG_RUNS", "runs")) / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{chosen.name}"
     except config.ProfileError as error:
-        raise _fail(Exit.usage, str(error)) from None
+        raise fail(Exit.usage, str(error)) from None
     with closing(_chromium(browser, asked, flags)) as executor:
         beside = _beside(chosen.also, asked, executor)
 
@@ -130,7 +133,7 @@ def run(
                 beside=beside,
                 asked=asked,
                 demand_precision=demanded,
-                progress=_progress,
+                progress=progress,
             )
 
         _carry_out(in_its_place, executor, place)
@@ -142,7 +145,7 @@ def report(run: Annotated[Path, typer.Argument(help="A run directory.")]) -> Non
     try:
         render(run)
     except (store.StoreError, config.ProfileError) as error:
-        raise _fail(Exit.usage, str(error)) from None
+        raise fail(Exit.usage, str(error)) from None
     _tell(run)
 
 
@@ -158,7 +161,7 @@ def publish(
             raise store.StoreError(f"'{name}' is no name for a published run")
         place = publish_run(run, to / name)
     except (store.StoreError, config.ProfileError) as error:
-        raise _fail(Exit.usage, str(error)) from None
+        raise fail(Exit.usage, str(error)) from None
     out.print(escape(f"published: {place}"))
 
 
@@ -177,22 +180,22 @@ def compare(
 ) -> None:
     """Tell which figures of a run are worse than a baseline's: exit 1 if any is."""
     if not 0 < margin < 1:
-        raise _fail(Exit.usage, f"--margin {margin:g} is not between 0 and 1")
+        raise fail(Exit.usage, f"--margin {margin:g} is not between 0 and 1")
     try:
         both = (frames.read(baseline), frames.read(candidate))
         names = (str(baseline), str(candidate))
         found = compare_runs(*both, margin=margin, only=only or (), unlike=unlike, names=names)
     except (store.StoreError, config.ProfileError) as error:
-        raise _fail(Exit.usage, str(error)) from None
+        raise fail(Exit.usage, str(error)) from None
     except Unlike as error:
-        raise _fail(Exit.usage, f"not alike (--unlike compares them all the same): {error}") from None
+        raise fail(Exit.usage, f"not alike (--unlike compares them all the same): {error}") from None
     except NothingToCompare as error:
-        raise _fail(Exit.no_result, str(error)) from None
+        raise fail(Exit.no_result, str(error)) from None
     typer.echo(encode(found).decode() if as_json else "\n".join(told(found)))
     if worse := found.having(ComparisonVerdict.worse):
-        raise _fail(Exit.worse, f"worse than the baseline: {len(worse)}, first {worse[0].key}")
+        raise fail(Exit.worse, f"worse than the baseline: {len(worse)}, first {worse[0].key}")
     if found.lost:
-        raise _fail(Exit.no_result, f"failed in B alone: {len(found.lost)}, first {found.lost[0]}")
+        raise fail(Exit.no_result, f"failed in B alone: {len(found.lost)}, first {found.lost[0]}")
 
 
 @app.command()
@@ -204,7 +207,7 @@ def merge(
     try:
         merge_runs(to, runs)
     except (store.StoreError, config.ProfileError) as error:
-        raise _fail(Exit.usage, str(error)) from None
+        raise fail(Exit.usage, str(error)) from None
     _tell(to)
 
 
@@ -218,7 +221,7 @@ def export(
         for place in export_run(run, to):
             out.print(escape(str(place)))
     except (store.StoreError, config.ProfileError) as error:
-        raise _fail(Exit.usage, str(error)) from None
+        raise fail(Exit.usage, str(error)) from None
 
 
 @app.command("doctor")
@@ -243,8 +246,8 @@ def doctor_(
     mend = f"; to mend it: {cause.mend}" if cause.mend else ""
     why = f"the cause is {cause.link}: {cause.found}{mend}"
     if diagnosis.software_refused:
-        raise _fail(Exit.software_refused, f"no hardware adapter; {why}")
-    raise _fail(Exit.no_result, why)
+        raise fail(Exit.software_refused, f"no hardware adapter; {why}")
+    raise fail(Exit.no_result, why)
 
 
 @app.command()
@@ -273,14 +276,14 @@ def _carry_out(work: Callable[[], tuple[Exit, str]], executor: ChromiumExecutor,
     try:
         code, why = work()
     except (store.StoreError, config.ProfileError) as error:
-        raise _fail(Exit.usage, str(error)) from None
+        raise fail(Exit.usage, str(error)) from None
     except KeyboardInterrupt:
-        raise _fail(Exit.no_result, f"interrupted; what was measured is in {place}, --resume goes on with it") from None
+        raise fail(Exit.no_result, f"interrupted; what was measured is in {place}, --resume goes on with it") from None
     _tell(place)
     if code is Exit.software_refused:
         why += _diagnosed(executor)
     if code is not Exit.fine:
-        raise _fail(code, why)
+        raise fail(code, why)
     err.print(escape(f"finished: {why}"))
 
 
@@ -290,27 +293,30 @@ def _diagnosed(executor: ChromiumExecutor) -> str:
     return f"; the cause is {cause.link}: {cause.found}; to mend it: {cause.mend}" if cause else ""
 
 
-def _progress(text: str) -> None:
-    err.print(escape(text))
-
-
 def _chromium(browser: str, asked: AdapterAsked, extra: tuple[str, ...]) -> ChromiumExecutor:
     try:
-        flags = browser_flags.flags(asked, extra)
-        return ChromiumExecutor(find.find(browser, windowed=browser_flags.windowed(flags)), flags)
-    except find.BrowserMissing as error:
-        raise _fail(Exit.no_result, str(error)) from None
+        found = _found(browser, windowed=browser_flags.windowed(browser_flags.flags(asked, extra)))
+        return ChromiumExecutor(found, browser_flags.flags(asked, extra, version=found.version))
+    except (find.BrowserMissing, names.UnknownBuild) as error:
+        raise fail(Exit.no_result, str(error)) from None
 
 
-def _beside(names: Sequence[str], asked: AdapterAsked, main: ChromiumExecutor) -> list[NativeExecutor]:
+def _found(browser: str, *, windowed: bool) -> find.Browser:
+    """By path or place, or by the name of a build, which is installed where it is not yet."""
+    if names.is_named(browser, tuple(PROVIDERS)):
+        return cache.build(names.parse(browser, tuple(PROVIDERS)))
+    return find.find(browser, windowed=windowed)
+
+
+def _beside(executors: Sequence[str], asked: AdapterAsked, main: ChromiumExecutor) -> list[NativeExecutor]:
     """The executors beside the browser, as far as they are known and installed."""
-    unknown = next((name for name in names if name not in native.EXECUTORS), None)
+    unknown = next((name for name in executors if name not in native.EXECUTORS), None)
     if unknown is not None:
-        raise _fail(Exit.usage, f"--also {unknown}: there are {', '.join(native.EXECUTORS)}")
+        raise fail(Exit.usage, f"--also {unknown}: there are {', '.join(native.EXECUTORS)}")
     try:
-        return [native.executor(name, asked, main.browser.path) for name in names]
+        return [native.executor(name, asked, main.browser.path) for name in executors]
     except native.NativeMissing as error:
-        raise _fail(Exit.no_result, str(error)) from None
+        raise fail(Exit.no_result, str(error)) from None
 
 
 def _make_room(place: Path, replace: bool) -> None:
@@ -333,8 +339,3 @@ def _tell(run: Path) -> None:
         out.print(escape(sentence))
     out.print(escape(f"adapter: {findings.adapter_line(stored)}"))
     out.print(escape(f"report: {run / store.REPORT}"))
-
-
-def _fail(code: Exit, why: str) -> typer.Exit:
-    err.print(escape(f"rig: {why}"))
-    return typer.Exit(code)

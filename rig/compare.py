@@ -5,14 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 import msgspec
 import numpy as np
 import pandas as pd
-from scipy import stats as distributions
 
 from rig import analysis, config, likeness
 from rig.experiments import REGISTRY
@@ -21,7 +19,7 @@ from rig.frames import Run
 from rig.likeness import Difference
 from rig.records import SCHEMA, Launch, Metric, MetricOutcome, Name, Outcome, Record, Summary
 from rig.report import words
-from rig.stats import Floats, student_t
+from rig.stats import Contrast, Floats, holm
 
 MARGIN = 0.05
 """A change smaller than this fraction is not worth mentioning."""
@@ -241,7 +239,7 @@ def together(a: Run, b: Run) -> Callable[[Metric | None, Metric | None], Both]:
     alike, and the two would differ by what no scatter between launches tells of.
     """
     border = 1 + max(number for launch in a.launches for number in (launch.launch, launch.round))
-    joint = {metric.key: metric for metric in analysis.summarise(_as_one(a, b, border)).metrics}
+    joint = {metric.key: metric for metric in analysis.summarise(as_one(a, b, border)).metrics}
 
     def given(ours: Metric | None, theirs: Metric | None) -> Both:
         if ours is None or theirs is None or _why_not(ours, theirs) or _part(ours) in MODES:
@@ -256,7 +254,7 @@ def together(a: Run, b: Run) -> Callable[[Metric | None, Metric | None], Both]:
     return given
 
 
-def _as_one(a: Run, b: Run, border: int) -> Run:
+def as_one(a: Run, b: Run, border: int) -> Run:
     """Launches of both, B's numbered (and its rounds) from `border`, with the experiments that both have."""
     profile = a.manifest.plan.profile
     common = [name for name in profile["experiments"] if name in b.manifest.plan.profile["experiments"]]
@@ -314,27 +312,7 @@ def _began(launch: Launch) -> datetime:
 # --- one figure --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Shift:
-    """From one mean to another: the estimate, its standard error and the degrees of freedom."""
-
-    value: float
-    error: float
-    degrees: float
-
-    def interval(self, level: float) -> tuple[float, float]:
-        half = student_t(level, self.degrees) * self.error
-        return self.value - half, self.value + half
-
-    @property
-    def p(self) -> float:
-        """Two-sided, of no shift at all."""
-        if self.error == 0:
-            return 1.0 if self.value == 0 else 0.0
-        return float(2 * distributions.t.sf(abs(self.value) / self.error, self.degrees))
-
-
-def welch(x: Floats, y: Floats) -> Shift:
+def welch(x: Floats, y: Floats) -> Contrast:
     """Mean of y less mean of x, two independent samples whose variances may differ (Welch, Biometrika 34, 1947), with
     Satterthwaite's degrees of freedom (Biometrics Bulletin 2, 1946).
     """
@@ -342,13 +320,13 @@ def welch(x: Floats, y: Floats) -> Shift:
     total = of_x + of_y
     share = of_x / total if total > 0 else 0.5
     degrees = 1 / (share**2 / (x.size - 1) + (1 - share) ** 2 / (y.size - 1))
-    return Shift(float(y.mean() - x.mean()), float(np.sqrt(total)), float(degrees))
+    return Contrast(float(y.mean() - x.mean()), float(np.sqrt(total)), float(degrees))
 
 
-def paired(x: Floats, y: Floats) -> Shift:
+def paired(x: Floats, y: Floats) -> Contrast:
     """Mean of y − x over pairs, with Student's t (NIST/SEMATECH e-Handbook, 7.3.1.1)."""
     apart = y - x
-    return Shift(float(apart.mean()), float(apart.std(ddof=1) / np.sqrt(apart.size)), apart.size - 1)
+    return Contrast(float(apart.mean()), float(apart.std(ddof=1) / np.sqrt(apart.size)), apart.size - 1)
 
 
 def is_cost(metric: Metric) -> bool:
@@ -461,12 +439,8 @@ def corrected(found: Sequence[Comparison]) -> list[Comparison]:
 
     What is no cost stands for itself: nothing is concluded from it about better or worse.
     """
-    family = sorted((one for one in found if one.cost and one.p is not None), key=lambda one: one.p or 0.0)
-    adjusted: dict[str, float] = {}
-    highest = 0.0
-    for rank, one in enumerate(family):
-        highest = max(highest, min(1.0, (len(family) - rank) * (one.p or 0.0)))
-        adjusted[one.key] = highest
+    family = [one for one in found if one.cost and one.p is not None]
+    adjusted = dict(zip((one.key for one in family), holm([one.p or 0.0 for one in family]), strict=True))
     out = []
     for one in found:
         p = adjusted.get(one.key, one.p)

@@ -233,3 +233,14 @@ def slopes(rows: pd.DataFrame, times: pd.Series[float], center: str) -> pd.Serie
     # what did nothing has no line
     found = stats.line(n, table.clip(lower=1e-3).to_numpy(dtype=np.float64)).slope
     return pd.Series(found, index=table.index, dtype=float)
+
+
+def by_thread(rows: pd.DataFrame, column: str) -> dict[str, pd.Series[float]]:
+    """Slopes of `column`, a count by process and thread class, by class and launch; and of `all` classes together.
+
+    Slopes, so that what each call into the page costs drops out.
+    """
+    present = rows.dropna(subset=[column])
+    classes = pd.DataFrame(present[column].tolist(), index=present.index).fillna(0.0)
+    classes.insert(0, "all", classes.sum(axis=1))
+    return {str(thread): slopes(present, classes[thread], "mean") for thread in classes.columns}

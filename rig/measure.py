@@ -46,18 +46,23 @@ def measure(
     StoreError where `out` can't be written; KeyboardInterrupt passes through once the run is stored.
     """
     with store.Writer(out) as writer:
-        manifest = Manifest(
-            schema=SCHEMA,
-            rig=Rig(version=__version__, source_hash=assets.source_hash()),
-            plan=Plan(profile=_plain(profile), seed=profile.seed, adapter_asked=asked),
-            command=tuple(command),
-            host=host.describe(),
-            started=now(),
-            ended="",
-            finished=False,
-            why="still running",
-        )
+        manifest = begun(profile, asked, command)
         return _carry_out(writer, manifest, profile, (executor, *beside), (), demand_precision, progress)
+
+
+def begun(profile: Profile, asked: AdapterAsked, command: Sequence[str]) -> Manifest:
+    """The manifest of a run that begins now."""
+    return Manifest(
+        schema=SCHEMA,
+        rig=Rig(version=__version__, source_hash=assets.source_hash()),
+        plan=Plan(profile=_plain(profile), seed=profile.seed, adapter_asked=asked),
+        command=tuple(command),
+        host=host.describe(),
+        started=now(),
+        ended="",
+        finished=False,
+        why="still running",
+    )
 
 
 def resume(
@@ -107,7 +112,7 @@ def _carry_out(
         writer,
         beside=executors[1:],
         satisfied=lambda: not analysis.imprecise(analysis.summarise(frames.read(out)), profile.precision or 1.0),
-        accept=lambda name, adapter: _accept(adapter, asked, [one for one in earlier if one.executor == name]),
+        accept=lambda name, adapter: accept(adapter, asked, [one for one in earlier if one.executor == name]),
         progress=progress,
         earlier=earlier,
         number=1 + max(numbers, default=-1),
@@ -160,7 +165,7 @@ def judge(summary: Summary, precision: float | None) -> tuple[Exit, str] | None:
     return None
 
 
-def _accept(adapter: Adapter, asked: AdapterAsked, earlier: Sequence[Launch]) -> None:
+def accept(adapter: Adapter, asked: AdapterAsked, earlier: Sequence[Launch] = ()) -> None:
     """AdapterRefused where it is not what was asked for, or not what `earlier` launches of its executor had."""
     if asked is AdapterAsked.hardware and adapter.is_fallback:
         raise AdapterRefused(f"asked for hardware, got the software adapter {adapter.label}")

@@ -35,6 +35,10 @@ class NoResult(Exception):
         self.no_adapter = no_adapter
 
 
+class NotQuiet(NoResult):
+    """A gate refused to measure on this machine as it is now."""
+
+
 class AdapterRefused(Exception):
     """The adapter obtained is not one that was asked for; one line says which it is."""
 
@@ -74,20 +78,27 @@ class Runner:
 
     def run(self) -> str:
         """Rounds of launches until it is time to stop; returns why. NoResult where launch after launch fails."""
-        self.writer.cells(self.keys().values())
+        self.begin()
         start = time.monotonic() - sum(_seconds(launch) for launch in self.earlier)
         number = 1 + max((launch.round for launch in self.earlier), default=-1)
         longest_s = 0.0
         while not (why := self._done(time.monotonic() - start, longest_s)):
             began = time.monotonic()
-            share_s = plan.share_s(self.profile, began - start, self._rounds())
-            for arm in plan.round_order(self.profile, number):
-                if self.failed[arm] <= STRIKES:
-                    deadline = time.monotonic() + share_s * plan.launch_share(self.profile, arm)
-                    self._count(arm, self._launch(arm, number, deadline))
+            self.round(number, plan.share_s(self.profile, began - start, self._rounds()))
             number += 1
             longest_s = max(longest_s, time.monotonic() - began)
         return why
+
+    def begin(self) -> None:
+        """Stores what is to be measured."""
+        self.writer.cells(self.keys().values())
+
+    def round(self, number: int, share_s: float) -> None:
+        """Launches every arm once, in random order, in some `share_s` seconds. NoResult as `run`."""
+        for arm in plan.round_order(self.profile, number):
+            if self.failed[arm] <= STRIKES:
+                deadline = time.monotonic() + share_s * plan.launch_share(self.profile, arm)
+                self._count(arm, self._launch(arm, number, deadline))
 
     def _executor(self, arm: Arm) -> Executor:
         return {one.name: one for one in self.beside}[arm.executor] if arm.executor else self.executor
@@ -178,7 +189,7 @@ class Runner:
             why = gates.refusal(gates.closed_before(state, host.cores(), self.profile.gates, first=first))
             if not why:
                 return state
-        raise NoResult(why)
+        raise NotQuiet(why)
 
     def _struck_out(self, cell: Cell) -> bool:
         return self.strikes[cell.key] >= STRIKES

@@ -258,3 +258,60 @@ def fieller(over: Floats, under: Floats, level: float = 0.95) -> Interval:
         raise ValueError("the mean that is divided by can't be told from zero")
     half = np.sqrt(max(0.0, head * head - lead * (a * a - t2 * aa)))
     return Interval(a / b, float((head - half) / lead), float((head + half) / lead), level, n)
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """A difference of two effects, its standard error and the degrees of freedom behind that."""
+
+    value: float
+    error: float
+    degrees: float
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        half = student_t(level, self.degrees) * self.error
+        return self.value - half, self.value + half
+
+    @property
+    def p(self) -> float:
+        """Two-sided, of no difference."""
+        if self.error == 0:
+            return 1.0 if self.value == 0 else 0.0
+        return float(2 * stats.t.sf(abs(self.value) / self.error, self.degrees))
+
+
+class Blocks:
+    """y = treatment + block + error, shape (treatments, blocks), NaN where there is none: a randomised block design by
+    least squares (Cochran and Cox, Experimental Designs, 2nd edition, chapter 4), so that what a block does to all its
+    treatments drops out. The scatter is pooled over all treatments. ValueError where it leaves no degree of freedom.
+    """
+
+    def __init__(self, y: Floats) -> None:
+        treatment, block = np.nonzero(np.isfinite(y))
+        design = np.zeros((treatment.size, sum(y.shape)))
+        design[np.arange(treatment.size), treatment] = 1
+        design[np.arange(treatment.size), y.shape[0] + block] = 1
+        known = y[treatment, block]
+        self._inverse = np.linalg.pinv(design.T @ design)
+        self._effects = self._inverse @ design.T @ known
+        self.degrees = int(treatment.size - np.linalg.matrix_rank(design))
+        if self.degrees < 1:
+            raise ValueError("too few launches to tell scatter from change")
+        left = known - design @ self._effects
+        self._variance = float(left @ left) / self.degrees
+
+    def contrast(self, before: int, after: int) -> Contrast:
+        """Treatment `after` less treatment `before`."""
+        by = np.zeros(self._effects.size)
+        by[before], by[after] = by[before] - 1, by[after] + 1
+        error = np.sqrt(self._variance * float(by @ self._inverse @ by))
+        return Contrast(float(by @ self._effects), float(error), self.degrees)
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """p values for all hypotheses together (Holm, Scand. J. Statist. 6, 1979), in the order given."""
+    adjusted, highest = [0.0] * len(p), 0.0
+    for rank, index in enumerate(sorted(range(len(p)), key=lambda i: p[i])):
+        highest = max(highest, min(1.0, (len(p) - rank) * p[index]))
+        adjusted[index] = highest
+    return adjusted

@@ -20,7 +20,7 @@ from rig.config import Profile
 from rig.frames import Run
 from rig.measure import measure
 from rig.records import Adapter, HostState, Launch, MetricOutcome, Outcome, Policy, Sample
-from rig.stats import Floats
+from rig.stats import Contrast, Floats
 from tests.conftest import small_profile
 from tests.scripted import ADAPTER, BUILD, Model, ScriptedExecutor, ScriptedSession, fault_at
 
@@ -184,7 +184,7 @@ def test_welch_and_pairs_agree_with_scipy() -> None:
 
 
 @pytest.mark.parametrize("shift", [compare.welch, compare.paired])
-def test_values_without_scatter_give_numbers_and_no_nan(shift: Callable[[Floats, Floats], compare.Shift]) -> None:
+def test_values_without_scatter_give_numbers_and_no_nan(shift: Callable[[Floats, Floats], Contrast]) -> None:
     same, other = np.array([2.0, 2.0, 2.0]), np.array([3.0, 3.0, 3.0])
     assert (shift(same, same).p, shift(same, other).p) == (1.0, 0.0)
     assert shift(same, other).interval(0.95) == (1.0, 1.0)

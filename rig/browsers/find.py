@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
+import time
+import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
+
+from rig.browsers import flags
 
 # Debian's own commands are shell scripts around these; the executable itself is what is hashed and started.
 SYSTEM_PLACES = (
@@ -18,7 +26,13 @@ SYSTEM_PLACES = (
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
 )
+SHELL = "chromium-headless-shell"
 SYSTEM_COMMANDS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")
+
+
+VERSION_LIMIT_S = 20.0
+_VERSION = re.compile(r"\d+\.\d+\.\d+\.\d+")
+_DEVTOOLS = re.compile(r"DevTools listening on ws://([^/]+)/")
 
 
 class BrowserMissing(Exception):
@@ -72,19 +86,67 @@ def find(wanted: str = "", *, windowed: bool = False) -> Browser:
 
 
 def identify(path: Path) -> Browser:
-    """Version as reported by `--version`, and the hash of the executable. BrowserMissing where it does not start."""
-    try:
-        done = subprocess.run([path, "--version"], capture_output=True, timeout=20, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise BrowserMissing(f"browser {path} does not start: {error}") from None
-    said = (done.stdout + done.stderr).decode("utf-8", "replace").strip()
-    version = re.search(r"\d+\.\d+\.\d+\.\d+", said)
-    if done.returncode != 0 or version is None:
-        first = said.splitlines()[0] if said else "no output"
-        raise BrowserMissing(f"browser {path} --version: exit {done.returncode}, {first}")
+    """Version as the executable itself reports it, and its bytes' hash. BrowserMissing where it does not start."""
+    version = _told(path) or _asked(path)
     stat = path.stat()
     stamp = (stat.st_size, stat.st_mtime_ns)
-    return Browser(path=path, flavour=path.name, version=version[0], sha256=_sha256(path), stamp=stamp)
+    return Browser(path=path, flavour=path.name, version=version, sha256=_sha256(path), stamp=stamp)
+
+
+def _told(path: Path) -> str:
+    """By `--version`, which old headless shells take for no reason not to start; nothing where it is not answered."""
+    try:
+        done = subprocess.run([path, "--version"], capture_output=True, timeout=VERSION_LIMIT_S, check=False)
+    except OSError as error:
+        raise BrowserMissing(f"browser {path} does not start: {error}") from None
+    except subprocess.TimeoutExpired:
+        return ""
+    version = _VERSION.search((done.stdout + done.stderr).decode("utf-8", "replace"))
+    return version[0] if done.returncode == 0 and version is not None else ""
+
+
+def _asked(path: Path) -> str:
+    """By the browser's own DevTools, of a short run of it. BrowserMissing where it does not tell."""
+    in_sandbox, _ = flags.sandbox()
+    words = [str(path), "--headless", "--disable-gpu", "--remote-debugging-port=0", *flags.QUIET, "about:blank"]
+    words += [] if in_sandbox else ["--no-sandbox"]
+    with tempfile.TemporaryDirectory(prefix="rig-version-", ignore_cleanup_errors=True) as home:
+        try:
+            process = subprocess.Popen(
+                [*words, f"--user-data-dir={home}"],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise BrowserMissing(f"browser {path} does not start: {error}") from None
+        try:
+            return _by_devtools(path, process)
+        finally:
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+
+def _by_devtools(path: Path, process: subprocess.Popen[bytes]) -> str:
+    assert process.stderr is not None
+    os.set_blocking(process.stderr.fileno(), False)
+    said, deadline = "", time.monotonic() + VERSION_LIMIT_S
+    while time.monotonic() < deadline:
+        said += (process.stderr.read() or b"").decode("utf-8", "replace")
+        if door := _DEVTOOLS.search(said):
+            with urllib.request.urlopen(f"http://{door[1]}/json/version", timeout=VERSION_LIMIT_S) as answer:
+                version = _VERSION.search(str(json.load(answer).get("Browser", "")))
+            if version is not None:
+                return version[0]
+            break
+        if process.poll() is not None:
+            break
+        time.sleep(0.05)
+    code = process.poll()
+    lines = [line for line in said.splitlines() if line.strip()]
+    state = "tells no version" if code is None else f"ends at once, exit {code}"
+    raise BrowserMissing(f"browser {path} {state}: {lines[0] if lines else 'no output'}")
 
 
 def _headless_only(path: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from enum import StrEnum
 
 from rig import host
@@ -33,6 +34,21 @@ HARDWARE = (UNSAFE_WEBGPU, "--ignore-gpu-blocklist", "--enable-features=Vulkan",
 NVIDIA = (*HARDWARE, WINDOWED, DAWN + F16_ON_NVIDIA)
 
 
+@dataclass(frozen=True)
+class Era:
+    """Flags that builds need from a major version on: for whatever adapter is there, the software one, a GPU."""
+
+    since: int
+    default: tuple[str, ...]
+    software: tuple[str, ...] = SOFTWARE
+    hardware: tuple[str, ...] = HARDWARE
+    nvidia: tuple[str, ...] = NVIDIA
+
+
+ERAS = (Era(113, default=SOFTWARE), Era(143, default=(UNSAFE_WEBGPU,)))
+"""The one table of flags by version. Before 143 the software adapter comes only to those who ask for it."""
+
+
 class AdapterAsked(StrEnum):
     """Which adapter to ask for: a GPU where there is one with its driver, else the CPU; a GPU or nothing; the CPU."""
 
@@ -46,13 +62,19 @@ def settled(asked: AdapterAsked) -> AdapterAsked:
     return AdapterAsked.hardware if asked is AdapterAsked.any and host.has_gpu() else asked
 
 
-def flags(asked: AdapterAsked, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Our flags, before the driver adds its own. Chromium keeps the last switch of a name, and `extra` comes last."""
-    wanted: tuple[str, ...] = (UNSAFE_WEBGPU,)
+def flags(asked: AdapterAsked, extra: tuple[str, ...] = (), *, version: str = "") -> tuple[str, ...]:
+    """Our flags for a build of `version` (none: the newest known), before the driver adds its own. Chromium keeps the
+    last switch of a name, and `extra` comes last.
+    """
+    era = next((e for e in reversed(ERAS) if version and int(version.partition(".")[0]) >= e.since), None)
+    era = era or (ERAS[0] if version else ERAS[-1])
+    wanted = era.default
     if asked is AdapterAsked.software:
-        wanted = SOFTWARE
+        wanted = era.software
     elif asked is AdapterAsked.hardware and sys.platform.startswith("linux"):
-        wanted = NVIDIA if host.has_nvidia() else HARDWARE
+        wanted = era.nvidia if host.has_nvidia() else era.hardware
+    elif asked is AdapterAsked.hardware:
+        wanted = (UNSAFE_WEBGPU,)
     return QUIET + wanted + extra
 
 

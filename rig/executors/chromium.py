@@ -93,6 +93,10 @@ class ChromiumExecutor:
             raise
         return session
 
+    def rest(self) -> None:
+        """Ends Playwright's driver until the next launch: with many builds in turn, each would keep one."""
+        self._stop_driver()
+
     def close(self) -> None:
         self._stop_driver()
         if self._display is not None:

@@ -12,7 +12,7 @@ from rig import figures, stats
 from rig.claims import above_one, no_figure
 from rig.experiments.base import CountLadder, Experiment, Options, Point, check_counts
 from rig.frames import Run
-from rig.ladder import Ladder, difference
+from rig.ladder import Ladder, by_thread, difference
 from rig.policies import policy
 from rig.programs import micro
 from rig.records import Depth, Metric, MetricOutcome, Name, Positive, Program, Verdict
@@ -155,6 +155,8 @@ def _ladder(run: Run, options: AnatomyOptions, base: str) -> list[Metric]:
             found.append(figures.missing(ID, "anatomy.marginal_us", variant, "us", "the layer under it has no figure"))
         else:
             found.append(difference("anatomy.marginal_us", variant, slopes[layer], under))
+        if layer == SUBMIT:
+            found += _threads(good)
         under = slopes[layer]
     last = _layers(base)[-1]
     if WHOLE in slopes and last in slopes:
@@ -169,6 +171,20 @@ def _slope(ladder: Ladder, variant: figures.Variant) -> Metric:
         interval=stats.mean_interval,
         doubt=ladder.doubt,
     )
+
+
+def _threads(good: pd.DataFrame) -> list[Metric]:
+    """CPU time and context switches of a bare submit, in all and by class, where the kernel tells: no GPU works in it,
+    so what it costs is the browser's.
+    """
+    return [
+        figures.over_launches(
+            *(ID, f"anatomy.submit_{column}", {"thread": thread}, unit, own, len(good)), interval=stats.mean_interval
+        )
+        for column, unit in (("cpu_us", "us"), ("switches", "switches"))
+        if good[column].notna().any()
+        for thread, own in by_thread(good, column).items()
+    ]
 
 
 # --- verdicts ------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from rig import figures, stats
 from rig.claims import above_one, no_figure
 from rig.experiments.base import CountLadder, Experiment, LadderOptions, Point, PolicyNames, ladder_cells, point
 from rig.frames import Run
-from rig.ladder import Ladder, back_pressure, pair, ratio, slopes
+from rig.ladder import Ladder, back_pressure, by_thread, pair, ratio, slopes
 from rig.policies import PRESETS, REPLAYED
 from rig.records import Metric, MetricOutcome, Name, Positive, Verdict
 
@@ -120,9 +120,8 @@ def _stamping(run: Run, options: PolicyOptions, name: str, good: pd.DataFrame) -
 def _threads(
     run: Run, name: str, good: pd.DataFrame, by_wall: Ladder, stages: dict[str, pd.Series[float]]
 ) -> list[Metric]:
-    """CPU time and context switches a dispatch, in all and by class; slopes, so that what each call into the page costs
-    drops out. And the share of the host's cores that they use while they last. Adds the GPU process's main thread to
-    `stages`.
+    """CPU time and context switches a dispatch, in all and by class. And the share of the host's cores that they use
+    while they last. Adds the GPU process's main thread to `stages`.
     """
     measured = good.dropna(subset=["cpu_us"])
     if measured.empty:
@@ -130,14 +129,11 @@ def _threads(
         return [figures.missing(ID, "policy.cpu_us", variant, "us", reason, MetricOutcome.not_supported)]
     found: list[Metric] = []
     for column, metric, unit in (("cpu_us", "cpu_us", "us"), ("switches", "switches", "switches")):
-        present = measured.dropna(subset=[column])
-        classes = pd.DataFrame(present[column].tolist(), index=present.index).fillna(0.0)
-        classes.insert(0, "all", classes.sum(axis=1))
-        for thread in classes.columns:
-            own = slopes(present, classes[thread], "mean")
-            found.append(_mean(metric, {"policy": name, "thread": str(thread)}, own, len(present), unit))
+        for thread, own in by_thread(measured, column).items():
+            samples = int(measured[column].notna().sum())
+            found.append(_mean(metric, {"policy": name, "thread": thread}, own, samples, unit))
             if column == "cpu_us" and thread in ("all", "gpu_main"):
-                stages[str(thread)] = own
+                stages[thread] = own
     share = (stages.pop("all") / by_wall.slopes() / run.manifest.host.cores).dropna()
     cores = _mean("cores_share", {"policy": name}, share, len(measured), "fraction")
     saturated = cores.value is not None and cores.value >= SATURATED

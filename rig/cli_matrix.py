@@ -1,0 +1,67 @@
+"""The verbs that measure many builds: `rig matrix`, and `rig nightly` that does so every night."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from rig import config, store
+from rig.browsers import names
+from rig.browsers.flags import AdapterAsked, settled
+from rig.browsers.providers import PROVIDERS
+from rig.cli_browsers import Names, expanded
+from rig.console import err, fail, out, progress
+from rig.matrix import page, records
+from rig.matrix.rounds import Measuring
+from rig.measure import Exit
+from rig.runner import NotQuiet
+
+
+def matrix(
+    builds: Names,
+    control: Annotated[str, typer.Option(help="A build that is in every round, and that all are set against.")] = "",
+    profile: Annotated[str, typer.Option(help="A profile's name, or a TOML file.", metavar="NAME|FILE")] = "matrix",
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", help="Override, e.g. launches.looks=[8].", metavar="K=V")
+    ] = None,
+    adapter: Annotated[AdapterAsked, typer.Option(help="Which adapter to ask for.")] = AdapterAsked.any,
+    swap: Annotated[bool, typer.Option(help="Tell a browser from its software driver at confirmed steps.")] = True,
+    out_: Annotated[Path, typer.Option("--out", help="Where the matrix goes: a new or empty folder.")] = Path("matrix"),
+) -> None:
+    """Measure builds of Chromium in turn, round after round; find the steps between them, and look at those again."""
+    try:
+        chosen = config.load(profile, (), sets or ())
+        pinned = names.parse(control, tuple(PROVIDERS)) if control else None
+    except (config.ProfileError, names.UnknownBuild) as error:
+        raise fail(Exit.usage, str(error)) from None
+    wanted = expanded(builds)
+    asked = settled(adapter)
+    if asked is AdapterAsked.any:
+        asked = AdapterAsked.software  # where there is no GPU: all builds alike, and none by falling back
+    if out_.exists() and any(out_.iterdir()):
+        raise fail(Exit.usage, f"{out_} is not empty")
+    measuring = Measuring(out_, chosen, asked, ("rig", *sys.argv[1:]), progress, swap=swap)
+    try:
+        found = measuring.run(wanted, pinned)
+    except store.StoreError as error:
+        raise fail(Exit.usage, str(error)) from None
+    except NotQuiet as error:
+        raise fail(Exit.no_result, str(error)) from None
+    except KeyboardInterrupt:
+        page.render(out_)
+        raise fail(Exit.no_result, f"interrupted; what was measured is in {out_}") from None
+    tell(out_)
+    if not found.finished:
+        raise fail(Exit.no_result, found.why)
+    err.print(escape(f"finished: {found.why}"))
+
+
+def tell(place: Path) -> None:
+    """Computes a stored matrix' figures, steps and page, and says what they are."""
+    for line in page.render(place):
+        out.print(escape(line))
+    out.print(escape(f"page: {place / records.PAGE}"))

@@ -1,0 +1,1 @@
+"""Many builds of Chromium side by side: measured in turn, compared with a control, their steps found and explained."""

@@ -1,0 +1,252 @@
+"""Launches builds in turn, round after round, each into a run of its own; and looks again at what seems to change.
+
+It decides nothing about figures: which steps to look at again, rig.matrix.steps tells it from what is stored.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from rig import __version__, assets, frames, store
+from rig.browsers import cache
+from rig.browsers import flags as browser_flags
+from rig.browsers.find import SHELL, BrowserMissing
+from rig.browsers.flags import AdapterAsked
+from rig.browsers.names import Wanted, order, parse
+from rig.browsers.providers import PROVIDERS
+from rig.config import Profile
+from rig.executors.chromium import ChromiumExecutor
+from rig.frames import Run
+from rig.matrix import records, steps
+from rig.matrix.records import Build, Matrix, Rounds, Stage
+from rig.measure import accept, begun, render
+from rig.records import SCHEMA, Rig
+from rig.runner import AdapterRefused, NoResult, NotQuiet, Runner, now
+
+SEARCH_SHARE = 0.55
+"""Of the budget, for the first stage: what it finds must be looked at again."""
+
+LEAST_LAUNCH_S = 20.0
+
+
+@dataclass
+class Lane:
+    """One build on its way through the matrix: its run, still being written, and why it is over, if it is."""
+
+    build: Build
+    executor: ChromiumExecutor
+    writer: store.Writer
+    runner: Runner
+    why: str = ""
+
+    def launch(self, number: int, share_s: float) -> None:
+        """One launch. NotQuiet passes through: it is the machine that is to blame, and no build."""
+        try:
+            self.runner.round(number, share_s)
+        except NotQuiet:
+            raise
+        except (NoResult, AdapterRefused) as error:
+            self.why = str(error)
+        finally:
+            self.executor.rest()
+
+    def end(self, *, finished: bool, why: str) -> None:
+        manifest = store.read_manifest(self.writer.path)
+        self.writer.manifest(msgspec.structs.replace(manifest, ended=now(), finished=finished, why=why))
+        self.writer.__exit__(None, None, None)
+        self.executor.close()
+
+
+@dataclass
+class Measuring:
+    """A matrix while it is measured. `rounds`: of each stage."""
+
+    out: Path
+    profile: Profile
+    asked: AdapterAsked
+    command: tuple[str, ...]
+    progress: Callable[[str], None] = lambda _: None
+    swap: bool = True
+    lanes: dict[str, Lane] = field(default_factory=dict)
+    rows: list[Build] = field(default_factory=list)
+    stages: list[Rounds] = field(default_factory=list)
+    number: int = 0
+    started: str = field(default_factory=now)
+    start: float = field(default_factory=time.monotonic)
+
+    @property
+    def rounds(self) -> int:
+        return self.profile.launches.looks[-1]
+
+    def run(self, builds: Sequence[Wanted], control: Wanted | None) -> Matrix:
+        """All stages; what was measured is stored however it ends. StoreError, KeyboardInterrupt and NotQuiet pass."""
+        self.out.mkdir(parents=True, exist_ok=True)
+        finished, why = False, "interrupted"
+        try:
+            for wanted in builds if control is None or control in builds else [*builds, control]:
+                self._enter(wanted, control=wanted == control)
+            self.rows.sort(key=lambda row: order(row.version))
+            self._store(False, "still running")
+            self._search()
+            found = self._look_again(control)
+            self._swap(found)
+            measured = [lane for lane in self.lanes.values() if not lane.why]
+            finished, why = bool(measured), f"{self.number} rounds" if measured else "no build could be measured"
+        except NotQuiet as error:
+            why = str(error)
+            raise
+        finally:
+            for lane in self.lanes.values():
+                lane.end(finished=finished and not lane.why, why=lane.why or f"{why} of a matrix")
+            self.rows = [self._with_reason(row) for row in self.rows]
+            self._store(finished, why)
+        for place in run_places(self.out, self.matrix(finished, why)).values():
+            render(place)
+        return self.matrix(finished, why)
+
+    # --- builds ---
+
+    def _enter(self, wanted: Wanted, *, control: bool = False, swapped: bool = False) -> None:
+        """A row for the build, and a lane if it is there and starts."""
+        name = str(wanted)
+        row = Build(name=name, run=wanted.folder, control=control, swapped=swapped, version=wanted.version)
+        try:
+            browser = cache.build(wanted)
+            windowed = SHELL not in browser.path.name
+            flags = browser_flags.flags(self.asked, version=browser.version)
+            if browser_flags.windowed(flags) and not windowed:
+                raise BrowserMissing("a headless shell, and this GPU's driver needs a browser with a window")
+        except BrowserMissing as error:
+            self.rows.append(msgspec.structs.replace(row, why=str(error)))
+            self.progress(f"{name}: {error}")
+            return
+        row = msgspec.structs.replace(
+            row,
+            flavour=browser.flavour,
+            version=browser.version,
+            sha256=browser.sha256,
+            driver_sha256=cache.driver_sha256(browser.path),
+        )
+        self.rows.append(row)
+        executor = ChromiumExecutor(browser, flags)
+        writer = store.Writer(self.out / records.BUILDS / wanted.folder)
+        writer.manifest(begun(self.profile, self.asked, self.command))
+        runner = Runner(
+            self.profile,
+            executor,
+            writer,
+            accept=lambda _, adapter: accept(adapter, self.asked),
+            progress=lambda text: self.progress(f"{name}, {text}"),
+        )
+        runner.begin()
+        self.lanes[name] = Lane(row, executor, writer, runner)
+
+    def _with_reason(self, row: Build) -> Build:
+        lane = self.lanes.get(row.name)
+        return msgspec.structs.replace(row, why=lane.why) if lane is not None and lane.why else row
+
+    # --- stages ---
+
+    def _search(self) -> None:
+        names = [row.name for row in self.rows if row.name in self.lanes]
+        self._rounds_of(Stage.search, names, self.profile.budget_s * SEARCH_SHARE)
+
+    def _look_again(self, control: Wanted | None) -> list[steps.Candidate]:
+        """Both sides of every step that the search shows, and the control, in as many rounds once more."""
+        found, _ = steps.search(*self._known())
+        if found:
+            names = {side.name for one in found for side in (one.before, one.after)} | {str(control)}
+            told = ", ".join(dict.fromkeys(f"{one.before.name} to {one.after.name}" for one in found))
+            self.progress(f"looking again at {told}")
+            left_s = self.profile.budget_s - (time.monotonic() - self.start)
+            self._rounds_of(Stage.confirm, sorted(names & self.lanes.keys()), left_s * (0.55 if self.swap else 1.0))
+        return found
+
+    def _swap(self, found: Sequence[steps.Candidate]) -> None:
+        """Each confirmed step once more in all four ways to put its browsers and drivers together."""
+        if not (self.swap and found and self.asked is AdapterAsked.software):
+            return
+        confirmed = {
+            (one.build_before, one.build_after) for one in steps.changes(*self._known()).changes if one.confirmed
+        }
+        for names in sorted(confirmed):
+            wanted = [self._wanted(name) for name in names]
+            if any(one is None for one in wanted) or len({self._row(name).driver_sha256 for name in names}) < 2:
+                continue
+            a, b = (one for one in wanted if one is not None)
+            mixed = [Wanted(x.provider, x.version, y) for x, y in ((a, b), (b, a))]
+            for one in mixed:
+                if str(one) not in self.lanes:
+                    self._enter(one, swapped=True)
+            four = [*names, *(str(one) for one in mixed)]
+            left_s = self.profile.budget_s - (time.monotonic() - self.start)
+            if all(name in self.lanes for name in four):
+                self._rounds_of(Stage.swap, four, left_s / len(confirmed))
+
+    def _rounds_of(self, stage: Stage, names: Sequence[str], budget_s: float) -> None:
+        """Rounds of a stage until there are enough, or the next would not fit into the budget."""
+        if not names:
+            return
+        first, began, longest_s = self.number, time.monotonic(), 0.0
+        share_s = max(LEAST_LAUNCH_S, budget_s / self.rounds / len(names))
+        while self.number - first < self.rounds:
+            spent_s = time.monotonic() - began
+            if self.number - first >= steps.LEAST_ROUNDS and spent_s + longest_s > budget_s:
+                break
+            round_began = time.monotonic()
+            lanes = [self.lanes[name] for name in names if not self.lanes[name].why]
+            for index in np.random.default_rng([self.profile.seed, self.number]).permutation(len(lanes)):
+                lanes[index].launch(self.number, share_s)
+            longest_s = max(longest_s, time.monotonic() - round_began)
+            self.number += 1
+            done = Rounds(stage=stage, first=first, last=self.number - 1, builds=tuple(names))
+            self.stages = [*(one for one in self.stages if one.first != first), done]
+            self._store(False, "still running")
+            self.progress(f"{stage}: round {self.number - first} of {self.rounds}")
+
+    # --- what there is so far ---
+
+    def matrix(self, finished: bool, why: str) -> Matrix:
+        return Matrix(
+            schema=SCHEMA,
+            rig=Rig(version=__version__, source_hash=assets.source_hash()),
+            command=self.command,
+            started=self.started,
+            ended=now() if finished or why != "still running" else "",
+            finished=finished,
+            why=why,
+            builds=tuple(self.rows),
+            rounds=tuple(self.stages),
+        )
+
+    def _store(self, finished: bool, why: str) -> None:
+        store.write_json(self.out / records.MATRIX, self.matrix(finished, why))
+
+    def _known(self) -> tuple[Matrix, steps.Values]:
+        matrix = self.matrix(False, "still running")
+        return matrix, steps.values(stored_runs(self.out, matrix))
+
+    def _row(self, name: str) -> Build:
+        return next(row for row in self.rows if row.name == name)
+
+    def _wanted(self, name: str) -> Wanted | None:
+        """The build's name, or None where it is not in the cache: with a path no driver can be swapped."""
+        wanted = parse(name, tuple(PROVIDERS))
+        return wanted if wanted.provider in PROVIDERS else None
+
+
+def run_places(out: Path, matrix: Matrix) -> dict[str, Path]:
+    """Where the runs of a matrix are, by the names of their builds; without those that have no launch."""
+    places = {row.name: out / records.BUILDS / row.run for row in matrix.builds}
+    return {name: at for name, at in places.items() if store.is_run(at) and store.read_launches(at)}
+
+
+def stored_runs(out: Path, matrix: Matrix) -> dict[str, Run]:
+    """Those runs themselves."""
+    return {name: frames.read(place) for name, place in run_places(out, matrix).items()}

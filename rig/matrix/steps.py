@@ -1,0 +1,338 @@
+"""Between which builds does which figure change, how sure is that, and what is to blame? Pure: from stored runs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rig import analysis, stats
+from rig.compare import ALPHA, MARGIN, as_one
+from rig.frames import Run
+from rig.matrix.records import Build, Cause, Change, Changes, Figure, Matrix, Moved, Ratio, Stage, Summary
+from rig.records import SCHEMA, Metric
+from rig.report import words
+from rig.stats import Blocks, Contrast, Floats
+
+LEVEL = 0.95
+
+LEAST_ROUNDS = 3
+"""With fewer rounds that both sides of a step have, nothing is confirmed."""
+
+
+def watched(metric: Metric) -> bool:
+    """Whether steps of it are looked for: what a caller pays, by wall. The others are there to explain those."""
+    if metric.metric == "policy.per_dispatch_us":
+        return metric.variant.get("clock") == "wall"
+    if metric.metric == "anatomy.layer_us":
+        return metric.variant == {"policy": "submit_each", "layer": "submit"}
+    return metric.metric == "single_op.latency_us" and metric.variant.get("waiter", "work_done") == "work_done"
+
+
+EXPLAINING = (
+    *("policy.cpu_us", "policy.switches", "policy.encode_us", "policy.busy_us", "policy.per_dispatch_us"),
+    *("anatomy.submit_cpu_us", "anatomy.submit_switches", "anatomy.layer_us"),
+)
+"""Figures that are told beside a step."""
+
+MOST_MOVED = 12
+
+
+@dataclass
+class Values:
+    """What each build's launches say, by figure and round: all builds analysed as of one run, so that every slope is
+    over the same counts.
+    """
+
+    metrics: dict[str, Metric] = field(default_factory=dict)
+    by_build: dict[str, dict[str, dict[int, float]]] = field(default_factory=dict)
+    own: dict[str, dict[str, Metric]] = field(default_factory=dict)
+
+    def row(self, build: str, key: str, rounds: Iterable[int]) -> Floats:
+        """One value a round, NaN where there is none."""
+        known = self.by_build.get(build, {}).get(key, {})
+        return np.array([known.get(number, np.nan) for number in rounds], dtype=np.float64)
+
+    def table(self, builds: Sequence[str], key: str, rounds: Iterable[int]) -> Floats:
+        """Logarithms, shape (builds, rounds)."""
+        rows = np.array([self.row(build, key, rounds) for build in builds], dtype=np.float64)
+        return np.log(np.where(rows > 0, rows, np.nan))
+
+
+def values(runs: Mapping[str, Run]) -> Values:
+    """Of every run that has launches that count, by the name of its build."""
+    found = Values()
+    usable = {name: run for name, run in runs.items() if not run.main.samples.empty and run.main.launches}
+    if not usable:
+        return found
+    whole: Run | None = None
+    starts: dict[str, int] = {}
+    for name, run in usable.items():
+        starts[name] = 0 if whole is None else 1 + max(max(one.launch, one.round) for one in whole.launches)
+        whole = run if whole is None else as_one(whole, run, starts[name])
+    assert whole is not None
+    joint = analysis.summarise(whole)
+    found.metrics = {metric.key: metric for metric in joint.metrics if not metric.executor}
+    owner: dict[int, tuple[str, int]] = {}
+    for name, run in usable.items():
+        owner |= {starts[name] + launch.launch: (name, launch.round) for launch in run.main.launches}
+        found.own[name] = {metric.key: metric for metric in analysis.summarise(run).metrics}
+    for key, metric in found.metrics.items():
+        for launch, value in metric.per_launch.items():
+            name, number = owner[int(launch)]
+            found.by_build.setdefault(name, {}).setdefault(key, {})[number] = value
+    return found
+
+
+# --- figures -----------------------------------------------------------------------------------------------------
+
+
+def summary(matrix: Matrix, known: Values) -> Summary:
+    """Watched figures of every build, and each over the control's: the scatter pooled over all builds."""
+    names = [one.name for one in matrix.builds if not one.swapped]
+    rounds = _rounds(matrix, Stage.search)
+    control = matrix.control
+    figures: list[Figure] = []
+    for key, metric in known.metrics.items():
+        if not watched(metric):
+            continue
+        blocks = _blocks(known.table(names, key, rounds))
+        for index, name in enumerate(names):
+            row = known.row(name, key, rounds)
+            row = row[np.isfinite(row) & (row > 0)]
+            if row.size < 2:
+                continue
+            interval = stats.geometric_interval(row, LEVEL)
+            own = known.own.get(name, {}).get(key)
+            apart = (
+                _ratio(blocks.contrast(names.index(control.name), index))
+                if blocks is not None and control is not None and name != control.name and _has(known, control, key)
+                else None
+            )
+            figures.append(
+                Figure(
+                    build=name,
+                    metric=key,
+                    unit=metric.unit,
+                    value=interval.value,
+                    ci_low=interval.low,
+                    ci_high=interval.high,
+                    n_launches=row.size,
+                    to_control=apart,
+                    doubt=own.reason if own is not None else "",
+                )
+            )
+    return Summary(schema=SCHEMA, control=control.name if control else "", builds=matrix.builds, figures=tuple(figures))
+
+
+def _has(known: Values, build: Build, key: str) -> bool:
+    return bool(known.by_build.get(build.name, {}).get(key))
+
+
+# --- steps -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A figure that seems to change between two neighbours."""
+
+    key: str
+    before: Build
+    after: Build
+    shift: Contrast
+    p: float
+
+
+def neighbours(matrix: Matrix, known: Values) -> list[tuple[Build, Build]]:
+    """Each build with the next one that has figures, in the order of the matrix; of them alone a swapped one is not."""
+    have = [one for one in matrix.builds if not one.swapped and one.name in known.by_build]
+    return list(itertools.pairwise(have))
+
+
+def search(matrix: Matrix, known: Values) -> tuple[list[Candidate], int]:
+    """The steps that the rounds of the search show, and how many were looked for.
+
+    Of builds all alike, any comes out with a probability of at most ALPHA (Holm over all neighbours and figures); a
+    change smaller than MARGIN is not worth mentioning.
+    """
+    rounds = _rounds(matrix, Stage.search)
+    names = [one.name for one in matrix.builds if not one.swapped]
+    tested: list[tuple[str, Build, Build, Contrast]] = []
+    for key, metric in known.metrics.items():
+        if not watched(metric):
+            continue
+        table = known.table(names, key, rounds)
+        blocks = _blocks(table)
+        if blocks is None:
+            continue
+        for before, after in neighbours(matrix, known):
+            i, j = names.index(before.name), names.index(after.name)
+            if all(np.isfinite(table[k]).sum() >= 2 for k in (i, j)):
+                tested.append((key, before, after, blocks.contrast(i, j)))
+    adjusted = stats.holm([shift.p for *_, shift in tested])
+    found = [
+        Candidate(key, before, after, shift, p)
+        for (key, before, after, shift), p in zip(tested, adjusted, strict=True)
+        if p <= ALPHA and abs(shift.value) > np.log1p(MARGIN)
+    ]
+    return found, len(tested)
+
+
+def changes(matrix: Matrix, known: Values) -> Changes:
+    """Every step, whether the second set of rounds confirms it, and its cause as far as the swapped drivers show it."""
+    found, tests = search(matrix, known)
+    rounds = _rounds(matrix, Stage.confirm)
+    again = [_again(known, one, rounds) for one in found]
+    looked_at = [index for index, shift in enumerate(again) if shift is not None]
+    p_again = dict(zip(looked_at, stats.holm([_p(again[i]) for i in looked_at]), strict=True))
+    return Changes(
+        schema=SCHEMA,
+        method=(
+            "Every round launches each build once, in random order. Logarithms of each figure are build + round + "
+            "error, the scatter pooled over all builds; neighbours are compared by t. A step found so is looked at "
+            "again in rounds of its own with both sides, by a paired t of those rounds alone."
+        ),
+        error=(
+            f"Of builds all alike, any of {words.counted(tests, 'comparison')} comes out as a step with a probability "
+            f"of at most {words.level(ALPHA)} (Holm), as far as builds scatter alike; to be confirmed it must come "
+            f"out once more, the same way, at {words.level(ALPHA)} over all that are looked at again."
+        ),
+        alpha=ALPHA,
+        margin=MARGIN,
+        tests=tests,
+        rounds=len(_rounds(matrix, Stage.search)),
+        rounds_confirming=len(rounds),
+        changes=tuple(
+            _change(matrix, known, one, shift, p_again.get(index))
+            for index, (one, shift) in enumerate(zip(found, again, strict=True))
+        ),
+    )
+
+
+def _change(matrix: Matrix, known: Values, one: Candidate, again: Contrast | None, p: float | None) -> Change:
+    metric = known.metrics[one.key]
+    settled = again or one.shift
+    stage = Stage.confirm if again is not None else Stage.search
+    sides = [_mean(known, build, one.key, _rounds(matrix, stage)) for build in (one.before, one.after)]
+    same_way = again is not None and np.sign(again.value) == np.sign(one.shift.value)
+    confirmed = p is not None and p <= ALPHA and same_way
+    return Change(
+        metric=metric.metric,
+        variant=metric.variant,
+        unit=metric.unit,
+        build_before=one.before.name,
+        build_after=one.after.name,
+        version_before=one.before.version,
+        version_after=one.after.version,
+        before=sides[0],
+        after=sides[1],
+        ratio=_ratio(settled),
+        found=_ratio(one.shift),
+        p=one.p,
+        confirmed=confirmed,
+        p_confirmed=p,
+        cause=cause(matrix, known, one) if confirmed else Cause(told="not looked for: the step is not confirmed"),
+        moved=_moved(known, one, _rounds(matrix, stage)),
+    )
+
+
+def _again(known: Values, one: Candidate, rounds: Sequence[int]) -> Contrast | None:
+    """The same pair in the rounds that had no part in its choice."""
+    return _paired(known, one.key, {one.before.name: -1, one.after.name: 1}, rounds)
+
+
+def _paired(known: Values, key: str, weights: Mapping[str, float], rounds: Sequence[int]) -> Contrast | None:
+    """A weighted sum of builds, round by round; None where too few rounds have them all."""
+    if not rounds:
+        return None
+    table = known.table(list(weights), key, rounds)
+    apart = np.array(list(weights.values())) @ table
+    apart = apart[np.isfinite(apart)]
+    if apart.size < LEAST_ROUNDS:
+        return None
+    return Contrast(float(apart.mean()), float(apart.std(ddof=1) / np.sqrt(apart.size)), apart.size - 1)
+
+
+# --- causes ------------------------------------------------------------------------------------------------------
+
+
+def swapped_name(build: Build, driver: Build) -> str:
+    return f"{build.name}@{driver.name}"
+
+
+def cause(matrix: Matrix, known: Values, one: Candidate) -> Cause:
+    """Of a step between A and B: four ways to put browser and driver together say which of the two changed it."""
+    a, b = one.before, one.after
+    if a.driver_sha256 and a.driver_sha256 == b.driver_sha256:
+        return Cause(told="the browser: both bring the same software driver")
+    mixed = [swapped_name(a, b), swapped_name(b, a)]
+    rounds = _rounds(matrix, Stage.swap)
+    quarter = (a.name, b.name, *mixed)  # browser A with driver A; B, B; A, B; B, A
+    parts = {}
+    for part, signs in (("browser", (-0.5, 0.5, -0.5, 0.5)), ("driver", (-0.5, 0.5, 0.5, -0.5))):
+        parts[part] = _paired(known, one.key, dict(zip(quarter, signs, strict=True)), rounds)
+    browser, driver = parts["browser"], parts["driver"]
+    if browser is None or driver is None:
+        broken = next((build.why for build in matrix.builds if build.name in mixed and build.why), "")
+        return Cause(told=f"not shown: drivers could not be swapped ({broken})" if broken else "not shown")
+    told = [name for name, shift in (("browser", browser), ("software driver", driver)) if _explains(shift, one.shift)]
+    return Cause(
+        told=f"the {' and the '.join(told)}" if told else "not shown: neither part is told from none",
+        browser=_ratio(browser),
+        driver=_ratio(driver),
+    )
+
+
+def _explains(part: Contrast, whole: Contrast) -> bool:
+    """Whether a part goes the way of the whole, beyond chance, and is worth mentioning."""
+    low, high = part.interval(LEVEL)
+    same_way = low > 0 if whole.value > 0 else high < 0
+    return same_way and abs(part.value) > np.log1p(MARGIN)
+
+
+def _moved(known: Values, one: Candidate, rounds: Sequence[int]) -> tuple[Moved, ...]:
+    """Figures of the same policy, or of a bare submit, that moved across the step too: the most certain ones first."""
+    policy = known.metrics[one.key].variant.get("policy")
+    found: list[tuple[float, Moved]] = []
+    for key, metric in known.metrics.items():
+        about = metric.variant.get("policy") in (policy, None) or metric.metric.startswith("anatomy")
+        if metric.metric not in EXPLAINING or not about or key == one.key:
+            continue
+        shift = _paired(known, key, {one.before.name: -1, one.after.name: 1}, rounds)
+        if shift is None or shift.p > 1 - LEVEL or abs(shift.value) < np.log1p(MARGIN):
+            continue
+        before, after = (_mean(known, build, key, rounds) for build in (one.before, one.after))
+        found.append((shift.p, Moved(metric=key, unit=metric.unit, before=before, after=after, ratio=_ratio(shift))))
+    return tuple(moved for _, moved in sorted(found, key=lambda pair: pair[0])[:MOST_MOVED])
+
+
+# --- small parts -------------------------------------------------------------------------------------------------
+
+
+def _rounds(matrix: Matrix, stage: Stage) -> list[int]:
+    return [number for one in matrix.of(stage) for number in range(one.first, one.last + 1)]
+
+
+def _blocks(table: Floats) -> Blocks | None:
+    try:
+        return Blocks(table)
+    except ValueError:
+        return None
+
+
+def _ratio(shift: Contrast) -> Ratio:
+    low, high = shift.interval(LEVEL)
+    return Ratio(value=float(np.exp(shift.value)), ci_low=float(np.exp(low)), ci_high=float(np.exp(high)))
+
+
+def _mean(known: Values, build: Build, key: str, rounds: Sequence[int]) -> float:
+    row = known.row(build.name, key, rounds)
+    row = row[np.isfinite(row) & (row > 0)]
+    return float(np.exp(np.log(row).mean()))
+
+
+def _p(shift: Contrast | None) -> float:
+    assert shift is not None
+    return shift.p
