@@ -45,6 +45,7 @@ app = typer.Typer(
 )
 app.add_typer(cli_browsers.app, name="browsers")
 app.command()(cli_matrix.matrix)
+app.command()(cli_matrix.nightly)
 
 Browser = Annotated[
     str, typer.Option("--browser", help="A path, 'system', 'playwright', or a build: npm:131.", metavar="NAME|PATH")

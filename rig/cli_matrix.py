@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 from rich.markup import escape
 
@@ -18,6 +19,8 @@ from rig.console import err, fail, out, progress
 from rig.matrix import page, records
 from rig.matrix.rounds import Measuring
 from rig.measure import Exit
+from rig.nights import night
+from rig.nights import records as night_records
 from rig.runner import NotQuiet
 
 
@@ -65,3 +68,33 @@ def tell(place: Path) -> None:
     for line in page.render(place):
         out.print(escape(line))
     out.print(escape(f"page: {place / records.PAGE}"))
+
+
+def nightly(
+    plan: Annotated[
+        Path,
+        typer.Argument(help="Builds, control, profile, budget_min and folder.", metavar="CONFIG.toml"),
+    ],
+) -> None:
+    """Measure tonight's matrix inside its budget, and compare it with the last good night: exit 1 if one is worse."""
+    try:
+        asked_for = night_records.load(plan)
+        night.profile_of(asked_for)
+        pinned = names.parse(asked_for.control, tuple(PROVIDERS)) if asked_for.control else None
+    except (config.ProfileError, names.UnknownBuild) as error:
+        raise fail(Exit.usage, str(error)) from None
+    folder = plan.parent / asked_for.folder
+    wanted = expanded(list(asked_for.builds))
+    adapter = settled(asked_for.adapter)
+    adapter = AdapterAsked.software if adapter is AdapterAsked.any else adapter
+    asked_for = msgspec.structs.replace(asked_for, adapter=adapter)
+    try:
+        found = night.measure(asked_for, folder, wanted, pinned, ("rig", *sys.argv[1:]), progress)
+    except store.StoreError as error:
+        raise fail(Exit.usage, str(error)) from None
+    except KeyboardInterrupt:
+        raise fail(Exit.no_result, f"interrupted; what was measured is in {folder}") from None
+    out.print(escape(f"night {found.id}: {found.state}; {found.why}"))
+    out.print(escape(f"index: {folder / night_records.PAGE}"))
+    if found.exit:
+        raise fail(Exit(found.exit), found.why)

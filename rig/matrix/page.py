@@ -1,14 +1,41 @@
-"""How does a matrix become one page?"""
+"""How does a matrix become one page? Prepares every string, then fills the template, which only places them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from markupsafe import Markup
+
 from rig import store
-from rig.matrix import records, steps
-from rig.matrix.records import Change, Matrix
+from rig.frames import Run
+from rig.matrix import chart, records, steps
+from rig.matrix.records import Change, Changes, Matrix, Moved, Stage, Summary
 from rig.matrix.rounds import stored_runs
-from rig.report import words
+from rig.report import findings, words
+from rig.report import page as report_page
+from rig.report.environment import Table
+
+NOTES = "notes.txt"
+"""What people wrote about a matrix, beside it: a line that begins with # is a title, an empty one ends a paragraph."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step as the page tells it."""
+
+    title: str
+    told: str
+    cause: str
+    beside: str
+    moved: Table
+
+
+@dataclass(frozen=True)
+class Note:
+    title: str
+    paragraphs: tuple[str, ...]
 
 
 def render(place: Path) -> list[str]:
@@ -17,20 +44,194 @@ def render(place: Path) -> list[str]:
     StoreError where it is not whole.
     """
     matrix = records.read(place / records.MATRIX, Matrix)
-    known = steps.values(stored_runs(place, matrix))
-    summary, changes = steps.summary(matrix, known), steps.changes(matrix, known)
+    runs = stored_runs(place, matrix)
+    summary, changes = computed(matrix, runs)
     store.write_json(place / records.SUMMARY, summary)
     store.write_json(place / records.CHANGES, changes)
-    return [sentence(change) for change in changes.changes] or ["no step between neighbours"]
+    notes = place / NOTES
+    said = notes.read_text(encoding="utf-8") if notes.is_file() else ""
+    store.write_text(place / records.PAGE, html(matrix, runs, summary, changes, said))
+    return headline(matrix, changes)
+
+
+def computed(matrix: Matrix, runs: Mapping[str, Run]) -> tuple[Summary, Changes]:
+    """Figures and steps, from what is stored alone."""
+    known = steps.values(runs)
+    return steps.summary(matrix, known), steps.changes(matrix, known)
+
+
+def html(matrix: Matrix, runs: Mapping[str, Run], summary: Summary, changes: Changes, notes: str = "") -> str:
+    """The page: one file that asks for nothing, the same for the same matrix."""
+    template = report_page.templates(Path(__file__).parent).get_template("page.html.j2")
+    return template.render(
+        title="What a WebGPU dispatch costs, Chromium by Chromium",
+        style=Markup(f"{report_page.style()}\n{chart.style()}\n.panel {{ max-width: none; }}"),
+        banners=_banners(matrix, runs),
+        headline=headline(matrix, changes),
+        about=_about(matrix, runs),
+        figures=chart.figures(summary, changes),
+        method=changes.method,
+        error=changes.error,
+        steps=[_step(change) for change in changes.changes],
+        notes=_notes(notes),
+        figures_table=_figures(summary),
+        builds=_builds(matrix, runs),
+    )
+
+
+def headline(matrix: Matrix, changes: Changes) -> list[str]:
+    """How many builds, and every confirmed step, each in a sentence."""
+    measured = [build for build in matrix.builds if not build.swapped and not build.why]
+    lacking = [build for build in matrix.builds if not build.swapped and build.why]
+    lines = [] if matrix.finished else [f"This matrix did not finish: {matrix.why}."]
+    told = f"{words.counted(len(measured), 'build')} measured in {words.counted(changes.rounds, 'round')}"
+    if lacking:
+        told += f"; {len(lacking)} not, or not to the end: {words.listed(build.name for build in lacking)}"
+    confirmed = [change for change in changes.changes if change.confirmed]
+    rest = len(changes.changes) - len(confirmed)
+    told += f". {words.counted(len(confirmed), 'step')} confirmed"
+    told += f", {rest} seen once and not confirmed." if rest else "."
+    return [*lines, told, *(sentence(change) for change in confirmed)]
 
 
 def sentence(change: Change) -> str:
     """A step in one line."""
-    key = f"{change.metric}{{{','.join(f'{k}={v}' for k, v in sorted(change.variant.items()))}}}"
-    low, high = change.ratio.ci_low, change.ratio.ci_high
     return (
-        f"{change.version_before} to {change.version_after}: {key} {words.quantity(change.before, change.unit)} to "
-        f"{words.quantity(change.after, change.unit)}, {words.number(change.ratio.value)} times "
-        f"({words.number(low)} to {words.number(high)}), {'confirmed' if change.confirmed else 'not confirmed'}; "
-        f"cause: {change.cause.told}"
+        f"From {change.version_before} to {change.version_after}, {_what(change)} goes from "
+        f"{words.quantity(change.before, change.unit)} to {words.quantity(change.after, change.unit)}: "
+        f"{_times(change)}; its cause: {change.cause.told}."
     )
+
+
+def _what(change: Change) -> str:
+    if change.metric == "anatomy.layer_us":
+        return "a bare submit"
+    if change.metric == "single_op.latency_us":
+        return "one waited dispatch"
+    return f"a dispatch {words.policy(str(change.variant.get('policy', '')))}"
+
+
+def _times(change: Change) -> str:
+    ratio = change.ratio
+    return f"{words.number(ratio.value)} times ({words.number(ratio.ci_low)} to {words.number(ratio.ci_high)})"
+
+
+def _banners(matrix: Matrix, runs: Mapping[str, Run]) -> list[str]:
+    cores = max((run.manifest.host.cores for run in runs.values()), default=0)
+    software = any(
+        launch.adapter.is_fallback for run in runs.values() for launch in run.launches if launch.adapter is not None
+    )
+    made = []
+    if software:
+        made.append(
+            f"A software adapter on {words.counted(cores, 'core')}: page, GPU process and the adapter's own threads "
+            "share them. What is told here is how the way from the page to the adapter changed, and the adapter that "
+            "each build brings with it. It can't tell what a GPU's driver costs, nor how much of a change overlaps "
+            "with a GPU's work; absolute times are this machine's."
+        )
+    if not matrix.finished:
+        made.append(f"This matrix did not finish: {matrix.why}.")
+    return made
+
+
+def _about(matrix: Matrix, runs: Mapping[str, Run]) -> list[tuple[str, str]]:
+    run = next(iter(runs.values()), None)
+    rounds = ", ".join(
+        f"{stage} {sum(one.last - one.first + 1 for one in matrix.of(stage))}" for stage in Stage if matrix.of(stage)
+    )
+    about = [("Control", matrix.control.name if matrix.control else "none"), ("Rounds", rounds or "none")]
+    if run is not None:
+        host = run.manifest.host
+        about.append(("Adapter", findings.adapter_line(run)))
+        about.append(
+            ("Host", f"{words.given(host.cpu)}, {words.counted(host.cores, 'core')}; {words.given(host.system)}")
+        )
+    about.append(("Measured", f"{matrix.started} to {matrix.ended or 'now'}; {matrix.why}"))
+    about.append(("Command", " ".join(matrix.command)))
+    return about
+
+
+def _step(change: Change) -> Step:
+    found = change.found
+    first = f"{words.number(found.value)} times ({words.number(found.ci_low)} to {words.number(found.ci_high)})"
+    told = (
+        f"{words.quantity(change.before, change.unit)} to {words.quantity(change.after, change.unit)}, "
+        f"{_times(change)}. The search gave {first}, p {words.number(change.p)} by Holm. "
+    )
+    if change.p_confirmed is None:
+        told += "It was not looked at again."
+    else:
+        outcome = "and confirmed" if change.confirmed else "and not confirmed"
+        told += f"Looked at again {outcome}, p {words.number(change.p_confirmed)}."
+    cause = f"Cause: {change.cause.told}."
+    for part, ratio in (
+        ("the browser alone", change.cause.browser),
+        ("the software driver alone", change.cause.driver),
+    ):
+        if ratio is not None:
+            cause += f" With {part} alone changed, {words.number(ratio.value)} times "
+            cause += f"({words.number(ratio.ci_low)} to {words.number(ratio.ci_high)})."
+    return Step(
+        title=f"{change.build_before} to {change.build_after}: {_what(change)}",
+        told=told,
+        cause=cause,
+        beside="What else moved between the two; these were not tested together, and are told to explain.",
+        moved=Table("moved", ("Figure", "Before", "After", "Times"), tuple(_moved(one) for one in change.moved)),
+    )
+
+
+def _moved(one: Moved) -> tuple[str, ...]:
+    ratio = one.ratio
+    times = (
+        f"{words.number(ratio.value)} ({words.number(ratio.ci_low)} to {words.number(ratio.ci_high)})" if ratio else ""
+    )
+    return one.metric, words.quantity(one.before, one.unit), words.quantity(one.after, one.unit), times
+
+
+def _notes(text: str) -> list[Note]:
+    notes: list[Note] = []
+    for part in text.split("\n\n"):
+        if part.startswith("# "):
+            title, _, part = part.removeprefix("# ").partition("\n")
+            notes.append(Note(title, ()))
+        if part.strip() and notes:
+            notes[-1] = Note(notes[-1].title, (*notes[-1].paragraphs, " ".join(part.split())))
+    return notes
+
+
+def _figures(summary: Summary) -> Table:
+    """A row a build and figure."""
+    rows = []
+    for build in summary.builds:
+        for figure in (one for one in summary.figures if one.build == build.name):
+            ratio = figure.to_control
+            rows.append(
+                (
+                    build.name,
+                    figure.metric,
+                    words.quantity(figure.value, figure.unit),
+                    words.interval(figure.ci_low, figure.ci_high, figure.unit, figure.value),
+                    f"{words.number(ratio.value)} ({words.number(ratio.ci_low)} to {words.number(ratio.ci_high)})"
+                    if ratio
+                    else "",
+                    f"{figure.n_launches}",
+                    figure.doubt,
+                )
+            )
+    beside = f"Times {summary.control}'s" if summary.control else "Times the control's"
+    return Table("figures", ("Build", "Figure", "Value", "95 % interval", beside, "Launches", "Doubt"), tuple(rows))
+
+
+def _builds(matrix: Matrix, runs: Mapping[str, Run]) -> Table:
+    rows: Sequence[tuple[str, ...]] = [
+        (
+            build.name + (" (control)" if build.control else ""),
+            f"{build.flavour} {build.version}",
+            build.sha256[:16],
+            build.driver_sha256[:16] or "none of its own",
+            f"{len(runs[build.name].launches) if build.name in runs else 0}",
+            build.why or "measured",
+        )
+        for build in matrix.builds
+    ]
+    return Table("builds", ("Build", "Reports", "Executable", "Driver", "Launches", "State"), tuple(rows))

@@ -52,7 +52,7 @@ class Lane:
         except NotQuiet:
             raise
         except (NoResult, AdapterRefused) as error:
-            self.why = str(error)
+            self.why = str(error).partition("; flags in force")[0]  # they are in the run
         finally:
             self.executor.rest()
 
@@ -65,7 +65,9 @@ class Lane:
 
 @dataclass
 class Measuring:
-    """A matrix while it is measured. `rounds`: of each stage."""
+    """A matrix while it is measured. `rounds`: of each stage; `suspects`: names of builds that are to be looked at
+    again for another reason than a step beside them.
+    """
 
     out: Path
     profile: Profile
@@ -73,6 +75,7 @@ class Measuring:
     command: tuple[str, ...]
     progress: Callable[[str], None] = lambda _: None
     swap: bool = True
+    suspects: Callable[[Matrix, steps.Values], set[str]] = lambda *_: set()
     lanes: dict[str, Lane] = field(default_factory=dict)
     rows: list[Build] = field(default_factory=list)
     stages: list[Rounds] = field(default_factory=list)
@@ -159,13 +162,14 @@ class Measuring:
 
     def _look_again(self, control: Wanted | None) -> list[steps.Candidate]:
         """Both sides of every step that the search shows, and the control, in as many rounds once more."""
-        found, _ = steps.search(*self._known())
-        if found:
-            names = {side.name for one in found for side in (one.before, one.after)} | {str(control)}
-            told = ", ".join(dict.fromkeys(f"{one.before.name} to {one.after.name}" for one in found))
-            self.progress(f"looking again at {told}")
+        known = self._known()
+        found, _ = steps.search(*known)
+        names = {side.name for one in found for side in (one.before, one.after)} | self.suspects(*known)
+        if names:
+            self.progress(f"looking again at {', '.join(sorted(names))}")
             left_s = self.profile.budget_s - (time.monotonic() - self.start)
-            self._rounds_of(Stage.confirm, sorted(names & self.lanes.keys()), left_s * (0.55 if self.swap else 1.0))
+            names |= {str(control)} & self.lanes.keys()
+            self._rounds_of(Stage.confirm, sorted(names), left_s * (0.55 if self.swap else 1.0))
         return found
 
     def _swap(self, found: Sequence[steps.Candidate]) -> None:

@@ -92,7 +92,7 @@ def values(runs: Mapping[str, Run]) -> Values:
 def summary(matrix: Matrix, known: Values) -> Summary:
     """Watched figures of every build, and each over the control's: the scatter pooled over all builds."""
     names = [one.name for one in matrix.builds if not one.swapped]
-    rounds = _rounds(matrix, Stage.search)
+    rounds = numbers(matrix, Stage.search)
     control = matrix.control
     figures: list[Figure] = []
     for key, metric in known.metrics.items():
@@ -157,7 +157,7 @@ def search(matrix: Matrix, known: Values) -> tuple[list[Candidate], int]:
     Of builds all alike, any comes out with a probability of at most ALPHA (Holm over all neighbours and figures); a
     change smaller than MARGIN is not worth mentioning.
     """
-    rounds = _rounds(matrix, Stage.search)
+    rounds = numbers(matrix, Stage.search)
     names = [one.name for one in matrix.builds if not one.swapped]
     tested: list[tuple[str, Build, Build, Contrast]] = []
     for key, metric in known.metrics.items():
@@ -183,7 +183,7 @@ def search(matrix: Matrix, known: Values) -> tuple[list[Candidate], int]:
 def changes(matrix: Matrix, known: Values) -> Changes:
     """Every step, whether the second set of rounds confirms it, and its cause as far as the swapped drivers show it."""
     found, tests = search(matrix, known)
-    rounds = _rounds(matrix, Stage.confirm)
+    rounds = numbers(matrix, Stage.confirm)
     again = [_again(known, one, rounds) for one in found]
     looked_at = [index for index, shift in enumerate(again) if shift is not None]
     p_again = dict(zip(looked_at, stats.holm([_p(again[i]) for i in looked_at]), strict=True))
@@ -202,7 +202,7 @@ def changes(matrix: Matrix, known: Values) -> Changes:
         alpha=ALPHA,
         margin=MARGIN,
         tests=tests,
-        rounds=len(_rounds(matrix, Stage.search)),
+        rounds=len(numbers(matrix, Stage.search)),
         rounds_confirming=len(rounds),
         changes=tuple(
             _change(matrix, known, one, shift, p_again.get(index))
@@ -215,9 +215,9 @@ def _change(matrix: Matrix, known: Values, one: Candidate, again: Contrast | Non
     metric = known.metrics[one.key]
     settled = again or one.shift
     stage = Stage.confirm if again is not None else Stage.search
-    sides = [_mean(known, build, one.key, _rounds(matrix, stage)) for build in (one.before, one.after)]
+    sides = [_mean(known, build, one.key, numbers(matrix, stage)) for build in (one.before, one.after)]
     same_way = again is not None and np.sign(again.value) == np.sign(one.shift.value)
-    confirmed = p is not None and p <= ALPHA and same_way
+    confirmed = bool(p is not None and p <= ALPHA and same_way)
     return Change(
         metric=metric.metric,
         variant=metric.variant,
@@ -234,7 +234,7 @@ def _change(matrix: Matrix, known: Values, one: Candidate, again: Contrast | Non
         confirmed=confirmed,
         p_confirmed=p,
         cause=cause(matrix, known, one) if confirmed else Cause(told="not looked for: the step is not confirmed"),
-        moved=_moved(known, one, _rounds(matrix, stage)),
+        moved=_moved(known, one, numbers(matrix, stage)),
     )
 
 
@@ -263,18 +263,16 @@ def swapped_name(build: Build, driver: Build) -> str:
 
 
 def cause(matrix: Matrix, known: Values, one: Candidate) -> Cause:
-    """Of a step between A and B: four ways to put browser and driver together say which of the two changed it."""
+    """Of a step between A and B: other ways to put browser and driver together say which of the two changed it."""
     a, b = one.before, one.after
     if a.driver_sha256 and a.driver_sha256 == b.driver_sha256:
         return Cause(told="the browser: both bring the same software driver")
-    mixed = [swapped_name(a, b), swapped_name(b, a)]
-    rounds = _rounds(matrix, Stage.swap)
-    quarter = (a.name, b.name, *mixed)  # browser A with driver A; B, B; A, B; B, A
-    parts = {}
-    for part, signs in (("browser", (-0.5, 0.5, -0.5, 0.5)), ("driver", (-0.5, 0.5, 0.5, -0.5))):
-        parts[part] = _paired(known, one.key, dict(zip(quarter, signs, strict=True)), rounds)
+    rounds = numbers(matrix, Stage.swap)
+    ways = {"browser": _by_browser(a, b), "driver": _by_driver(a, b)}
+    parts = {part: _first(known, one.key, weights, rounds) for part, weights in ways.items()}
     browser, driver = parts["browser"], parts["driver"]
     if browser is None or driver is None:
+        mixed = (swapped_name(a, b), swapped_name(b, a))
         broken = next((build.why for build in matrix.builds if build.name in mixed and build.why), "")
         return Cause(told=f"not shown: drivers could not be swapped ({broken})" if broken else "not shown")
     told = [name for name, shift in (("browser", browser), ("software driver", driver)) if _explains(shift, one.shift)]
@@ -283,6 +281,28 @@ def cause(matrix: Matrix, known: Values, one: Candidate) -> Cause:
         browser=_ratio(browser),
         driver=_ratio(driver),
     )
+
+
+Weights = dict[str, float]
+
+
+def _by_browser(a: Build, b: Build) -> tuple[Weights, ...]:
+    """Another browser with the same driver: with both drivers, or, where one can't be swapped, with the other alone."""
+    b_on_a, a_on_b = swapped_name(b, a), swapped_name(a, b)
+    both = {a.name: -0.5, b_on_a: 0.5, a_on_b: -0.5, b.name: 0.5}
+    return both, {a_on_b: -1.0, b.name: 1.0}, {a.name: -1.0, b_on_a: 1.0}
+
+
+def _by_driver(a: Build, b: Build) -> tuple[Weights, ...]:
+    """Another driver with the same browser, likewise."""
+    b_on_a, a_on_b = swapped_name(b, a), swapped_name(a, b)
+    both = {a.name: -0.5, a_on_b: 0.5, b_on_a: -0.5, b.name: 0.5}
+    return both, {a.name: -1.0, a_on_b: 1.0}, {b_on_a: -1.0, b.name: 1.0}
+
+
+def _first(known: Values, key: str, ways: Iterable[Weights], rounds: Sequence[int]) -> Contrast | None:
+    """By the first way that there are rounds of."""
+    return next((shift for weights in ways if (shift := _paired(known, key, weights, rounds)) is not None), None)
 
 
 def _explains(part: Contrast, whole: Contrast) -> bool:
@@ -311,7 +331,8 @@ def _moved(known: Values, one: Candidate, rounds: Sequence[int]) -> tuple[Moved,
 # --- small parts -------------------------------------------------------------------------------------------------
 
 
-def _rounds(matrix: Matrix, stage: Stage) -> list[int]:
+def numbers(matrix: Matrix, stage: Stage) -> list[int]:
+    """The rounds of a stage."""
     return [number for one in matrix.of(stage) for number in range(one.first, one.last + 1)]
 
 

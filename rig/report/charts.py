@@ -125,7 +125,7 @@ def panel(title: str, alt_text: str, layers: Sequence[Layer], height: int = HEIG
     chart = alt.layer(*layers).properties(
         width=WIDTH, height=height, autosize=alt.AutoSizeParams(type="fit", contains="padding")
     )
-    spec = chart.configure(**_LOOK).to_dict()
+    spec = chart.configure(**LOOK).to_dict()
     # No base address is allowed: a chart has its data in it, and nothing is ever fetched for one.
     return Panel(title, alt_text, embedded(vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]), alt_text))
 
@@ -179,7 +179,7 @@ _AXIS = {
     "titlePadding": 8,
     "labelOverlap": True,
 }
-_LOOK: dict[str, Any] = {
+LOOK: dict[str, Any] = {
     "aria": False,
     "background": "transparent",
     "font": "sans-serif",

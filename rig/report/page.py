@@ -85,9 +85,9 @@ class Section:
 
 def render(run: Run, summary: Summary) -> str:
     """The report of a run: one HTML file that asks for nothing, the same for the same run."""
-    template = _environment().get_template("template.html.j2")
+    template = templates().get_template("template.html.j2")
     return template.render(
-        style=Markup((_HERE / "style.css").read_text(encoding="utf-8")),
+        style=Markup(style()),
         title=f"What a WebGPU dispatch costs: {findings.adapter_line(run)}",
         banners=findings.banners(run),
         headline=findings.headline(summary),
@@ -106,9 +106,15 @@ def render(run: Run, summary: Summary) -> str:
     )
 
 
-def _environment() -> Environment:
+def style() -> str:
+    """The look of every page of the rig."""
+    return (_HERE / "style.css").read_text(encoding="utf-8")
+
+
+def templates(*also: Path) -> Environment:
+    """The templates here, and those of another room."""
     return Environment(
-        loader=FileSystemLoader(_HERE),
+        loader=FileSystemLoader([_HERE, *also]),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_placed,

@@ -1,0 +1,152 @@
+"""One night from start to page."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from rig import config, store
+from rig.browsers.names import Wanted
+from rig.config import Profile
+from rig.frames import Run
+from rig.matrix import page as matrix_page
+from rig.matrix import records as matrix_records
+from rig.matrix import steps
+from rig.matrix.records import Changes, Matrix
+from rig.matrix.rounds import Measuring, stored_runs
+from rig.measure import Exit
+from rig.nights import judge, page, records
+from rig.nights.records import Config, Night, Slot, State
+from rig.records import SCHEMA
+from rig.runner import NotQuiet
+
+
+def profile_of(plan: Config) -> Profile:
+    """The plan's profile with its overrides and its budget. ProfileError on what is wrong with it."""
+    chosen = config.load(plan.profile, (), plan.sets)
+    return msgspec.structs.replace(chosen, budget_s=60 * plan.budget_min)
+
+
+def measure(
+    plan: Config,
+    folder: Path,
+    builds: Sequence[Wanted],
+    control: Wanted | None,
+    command: Sequence[str],
+    progress: Callable[[str], None] = lambda _: None,
+) -> Night:
+    """Measures a matrix, compares it with the last good night, and writes both pages.
+
+    A night without valid data is stored too, says so, and compares with nothing. StoreError: another night is running
+    in this folder, or it can't be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / records.LOCK).open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise store.StoreError(f"another night is running in {folder}") from None
+        last = next((night for night in reversed(records.stored(folder)) if night.good), None)
+        began = datetime.now(UTC)
+        out = folder / records.FOLDER / f"{began:%Y%m%dT%H%M%SZ}"
+        chosen = profile_of(plan)
+        before = _read(folder / records.FOLDER / last.id) if last is not None else None
+
+        def suspects(matrix: Matrix, known: steps.Values) -> set[str]:
+            """Builds to be looked at again before anybody is told that they are worse."""
+            if before is None or judge.apart(before[:2], (matrix, stored_runs(out, matrix))):
+                return set()
+            return judge.suspects(judge.shifts((before[0], before[2]), (matrix, known)))
+
+        measuring = Measuring(out, chosen, plan.adapter, tuple(command), progress, swap=False, suspects=suspects)
+        broke = ""
+        try:
+            measuring.run(builds, control)
+        except NotQuiet as error:
+            broke = str(error)
+        finally:
+            matrix_page.render(out)
+            night = judged(out, last, before, broke)
+            store.write_json(out / records.NIGHT, night)
+            page.render(folder)
+        return night
+
+
+Before = tuple[Matrix, dict[str, Run], steps.Values]
+
+
+def _read(place: Path) -> Before:
+    matrix = matrix_records.read(place / matrix_records.MATRIX, Matrix)
+    runs = stored_runs(place, matrix)
+    return matrix, runs, steps.values(runs)
+
+
+def judged(out: Path, last: Night | None, before: Before | None, broke: str = "") -> Night:
+    """What a stored matrix says as a night after the last good one."""
+    matrix, runs, known = _read(out)
+    changes = matrix_records.read(out / matrix_records.CHANGES, Changes)
+    rows = [one for one in matrix.builds if not one.swapped]
+    slots = tuple(Slot(name=one.name, version=one.version, sha256=one.sha256, why=one.why) for one in rows)
+    lost: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
+    shifts: tuple[records.Shift, ...] = ()
+    if why := broke or judge.invalid(matrix, known):
+        state = State.invalid
+    elif last is None or before is None:
+        state, why = State.first, "there is no earlier night to compare with"
+    else:
+        had = {one.name for one in last.builds if not one.why}
+        lost = tuple(one.name for one in rows if one.name in had and (one.why or one.name not in known.by_build))
+        forbids = judge.apart(before[:2], (matrix, runs))
+        environment = (*forbids, *_other_builds(last, slots))
+        if not forbids:
+            shifts = tuple(judge.shifts((before[0], before[2]), (matrix, known)))
+        state, why = _state(forbids, shifts, lost)
+    return Night(
+        schema=SCHEMA,
+        id=out.name,
+        started=matrix.started,
+        ended=matrix.ended,
+        state=state,
+        exit=exit_of(state),
+        why=why,
+        compared_with=last.id if last is not None and state not in (State.invalid, State.apart) else "",
+        error=" ".join((judge.shifts.__doc__ or "").split("\n\n")[1].split()),
+        environment=environment,
+        builds=slots,
+        lost=lost,
+        shifts=shifts,
+        steps=sum(change.confirmed for change in changes.changes),
+    )
+
+
+def exit_of(state: State) -> Exit:
+    """The contract's exit code of a night."""
+    return {State.worse: Exit.worse, State.invalid: Exit.no_result, State.lost: Exit.no_result}.get(state, Exit.fine)
+
+
+def _state(forbids: Sequence[str], shifts: Sequence[records.Shift], lost: Sequence[str]) -> tuple[State, str]:
+    if forbids:
+        return State.apart, f"not comparable with the last good night: {'; '.join(forbids)}"
+    worse = [one for one in shifts if one.worse]
+    if worse:
+        first = max(worse, key=lambda one: one.ratio.value)
+        times = f"{first.ratio.value:.3g} times ({first.ratio.ci_low:.3g} to {first.ratio.ci_high:.3g})"
+        return State.worse, f"{len(worse)} costs are worse, most of all {first.metric} of {first.build}: {times}"
+    if lost:
+        return State.lost, f"builds that had figures have none: {', '.join(lost)}"
+    return State.fine, f"none of {len(shifts)} costs is worse"
+
+
+def _other_builds(last: Night, slots: Sequence[Slot]) -> tuple[str, ...]:
+    """Builds whose executable is another than it was, which is what a night is there to price."""
+    had = {one.name: one for one in last.builds}
+    return tuple(
+        f"{one.name}: {had[one.name].version} ({had[one.name].sha256[:8]}) then, {one.version} ({one.sha256[:8]}) now"
+        for one in slots
+        if one.name in had and one.sha256 and had[one.name].sha256 and one.sha256 != had[one.name].sha256
+    )

@@ -1,0 +1,126 @@
+"""How do the nights of a folder become one page, and one file for machines?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from markupsafe import Markup
+
+from rig import store
+from rig.matrix.records import PAGE as MATRIX_PAGE
+from rig.nights import records
+from rig.nights.records import Night, State
+from rig.report import page as report_page
+from rig.report import words
+
+TOLD = {
+    State.fine: "fine",
+    State.worse: "worse",
+    State.first: "nothing to compare with",
+    State.apart: "surroundings changed",
+    State.lost: "a build was lost",
+    State.invalid: "no valid data",
+}
+
+MARKED = {State.fine: "ok", State.worse: "failed", State.lost: "failed", State.invalid: "failed"}
+
+GAP_DAYS = 1.5
+"""Nights further apart have one missing between them."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A night as the page tells it, or (without a link) a gap between two."""
+
+    id: str
+    link: str
+    state: str
+    mark: str
+    why: str
+    builds: str
+    compared: str
+
+
+def render(folder: Path) -> None:
+    """Writes the index of nights, and nights.json beside it."""
+    nights = records.stored(folder)
+    store.write_text(folder / records.PAGE, html(nights))
+    last = next((night for night in reversed(nights) if night.good), None)
+    latest = nights[-1] if nights else None
+    store.write_json(
+        folder / records.NIGHTS,
+        {
+            "schema": latest.schema if latest else 1,
+            "last_good": last.id if last else None,
+            "latest": latest.id if latest else None,
+            "state": str(latest.state) if latest else None,
+            "exit": int(latest.exit) if latest else None,
+            "nights": [
+                {"id": night.id, "state": str(night.state), "exit": int(night.exit), "why": night.why}
+                for night in nights
+            ],
+        },
+    )
+
+
+def html(nights: list[Night]) -> str:
+    """The index: newest first, a gap said where nights are missing."""
+    last = next((night for night in reversed(nights) if night.good), None)
+    lede = ["No night yet."]
+    if nights:
+        latest = nights[-1]
+        lede = [
+            f"The latest night, {latest.id}: {TOLD[latest.state]}; {latest.why}.",
+            f"The last good night is {last.id}." if last else "There is no good night.",
+        ]
+    rows: list[Row] = []
+    for newer, night in zip([None, *reversed(nights)], reversed(nights), strict=False):
+        days = (_began(newer) - _began(night)).total_seconds() / 86400 if newer is not None else 0.0
+        if days > GAP_DAYS:
+            rows.append(Row("", "", "missing", "unresolved", f"no night for {days:.0f} days", "", ""))
+        rows.append(_row(night))
+    template = report_page.templates(Path(__file__).parent).get_template("index.html.j2")
+    return template.render(
+        title="Dispatch costs, night by night",
+        style=Markup(report_page.style()),
+        lede=lede,
+        rows=rows,
+        worst=_worst(nights),
+    )
+
+
+def _began(night: Night) -> datetime:
+    return datetime.fromisoformat(night.started)
+
+
+def _row(night: Night) -> Row:
+    told = ((one.name, one.version or "absent", f" ({one.why})" if one.why else "") for one in night.builds)
+    versions = words.listed(f"{name} {version}{why}" for name, version, why in told)
+    return Row(
+        id=night.id,
+        link=f"{records.FOLDER}/{night.id}/{MATRIX_PAGE}",
+        state=TOLD[night.state],
+        mark=MARKED.get(night.state, "unresolved"),
+        why="; ".join((night.why, *night.environment)),
+        builds=versions,
+        compared=night.compared_with or "nothing",
+    )
+
+
+def _worst(nights: list[Night]) -> list[tuple[str, ...]]:
+    """What the latest night found worse or better."""
+    latest = nights[-1].shifts if nights else ()
+    changed = sorted((one for one in latest if one.worse or one.better), key=lambda one: -one.ratio.value)
+    return [
+        (
+            "worse" if one.worse else "better",
+            one.build,
+            one.metric,
+            words.quantity(one.before, one.unit),
+            words.quantity(one.after, one.unit),
+            f"{words.number(one.ratio.value)} ({words.number(one.ratio.ci_low)} to {words.number(one.ratio.ci_high)})",
+        )
+        for one in changed
+    ]

@@ -1,0 +1,117 @@
+"""What a night is on disk, and what it is to be."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from rig.browsers.flags import AdapterAsked
+from rig.config import ProfileError
+from rig.matrix.records import Ratio
+from rig.records import Name, Record, decode
+
+NIGHT, NIGHTS, PAGE, FOLDER, LOCK = "night.json", "nights.json", "index.html", "nights", ".lock"
+
+
+class Config(Record, frozen=True):
+    """`builds` and `control` as `rig matrix` takes them; `sets`: overrides of the profile; `folder`: where the nights
+    go, relative to the file that says so.
+    """
+
+    builds: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)]
+    folder: Name
+    budget_min: Annotated[float, msgspec.Meta(gt=0, le=1440)]
+    control: str = ""
+    profile: Name = "matrix"
+    adapter: AdapterAsked = AdapterAsked.any
+    sets: tuple[Name, ...] = ()
+
+
+class State(StrEnum):
+    """`first`: nothing to compare with; `apart`: the last good night had another adapter, machine or control."""
+
+    fine = "fine"
+    worse = "worse"
+    first = "first"
+    apart = "apart"
+    lost = "lost"
+    invalid = "invalid"
+
+
+class Shift(Record, frozen=True):
+    """A figure of one build against the last good night. `ratio` is that of the costs, each over its own night's
+    control where there is one. `worse`, `better`: significant by Holm, beyond the margin, and so again in rounds of its
+    own.
+    """
+
+    build: Name
+    metric: Name
+    unit: str
+    before: float
+    after: float
+    ratio: Ratio
+    p: float
+    worse: bool = False
+    better: bool = False
+    p_confirmed: float | None = None
+
+
+class Slot(Record, frozen=True):
+    """A build of a night: what it reports, or why it has no figures."""
+
+    name: Name
+    version: str
+    sha256: str
+    why: str = ""
+
+
+class Night(Record, frozen=True):
+    """One night. `compared_with`: the id of the last good night before it; `exit`: the code that it ended with."""
+
+    schema: int
+    id: Name
+    started: str
+    ended: str
+    state: State
+    exit: int
+    why: str
+    compared_with: str
+    error: str
+    environment: tuple[str, ...]
+    builds: tuple[Slot, ...]
+    lost: tuple[str, ...]
+    shifts: tuple[Shift, ...]
+    steps: int
+
+    @property
+    def good(self) -> bool:
+        """Whether later nights may be compared with it."""
+        return self.state not in (State.invalid, State.lost)
+
+
+def load(path: Path) -> Config:
+    """A night's plan, from TOML. ProfileError, in one line that names the place."""
+    try:
+        return msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), Config)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ProfileError(f"{path}: {error}") from None
+    except msgspec.ValidationError as error:
+        what, _, place = str(error).partition(" - at ")
+        place = re.sub(r"^`?\$\.?|`$", "", place)
+        raise ProfileError(f"{path}: {place + ': ' if place else ''}{what}") from None
+
+
+def stored(folder: Path) -> list[Night]:
+    """Every night of a folder, oldest first; one that can't be read is none."""
+    found = []
+    for path in sorted((folder / FOLDER).glob(f"*/{NIGHT}")):
+        try:
+            found.append(decode(path.read_bytes(), Night))
+        except (OSError, msgspec.DecodeError):
+            continue
+    return found
