@@ -184,7 +184,7 @@ def changes(matrix: Matrix, known: Values) -> Changes:
     """Every step, whether the second set of rounds confirms it, and its cause as far as the swapped drivers show it."""
     found, tests = search(matrix, known)
     rounds = numbers(matrix, Stage.confirm)
-    again = [_again(known, one, rounds) for one in found]
+    again = [_again(matrix, known, one) for one in found]
     looked_at = [index for index, shift in enumerate(again) if shift is not None]
     p_again = dict(zip(looked_at, stats.holm([_p(again[i]) for i in looked_at]), strict=True))
     return Changes(
@@ -192,7 +192,7 @@ def changes(matrix: Matrix, known: Values) -> Changes:
         method=(
             "Every round launches each build once, in random order. Logarithms of each figure are build + round + "
             "error, the scatter pooled over all builds; neighbours are compared by t. A step found so is looked at "
-            "again in rounds of its own with both sides, by a paired t of those rounds alone."
+            "again, in rounds of its own with both sides of every step found, by the same comparison."
         ),
         error=(
             f"Of builds all alike, any of {words.counted(tests, 'comparison')} comes out as a step with a probability "
@@ -238,9 +238,18 @@ def _change(matrix: Matrix, known: Values, one: Candidate, again: Contrast | Non
     )
 
 
-def _again(known: Values, one: Candidate, rounds: Sequence[int]) -> Contrast | None:
-    """The same pair in the rounds that had no part in its choice."""
-    return _paired(known, one.key, {one.before.name: -1, one.after.name: 1}, rounds)
+def _again(matrix: Matrix, known: Values, one: Candidate) -> Contrast | None:
+    """The same pair in the rounds that had no part in its choice; None where too few of them have both sides."""
+    rounds = numbers(matrix, Stage.confirm)
+    names = list(dict.fromkeys(name for stage in matrix.of(Stage.confirm) for name in stage.builds))
+    if not {one.before.name, one.after.name} <= set(names):
+        return None
+    table = known.table(names, one.key, rounds)
+    i, j = names.index(one.before.name), names.index(one.after.name)
+    blocks = _blocks(table)
+    if blocks is None or min(np.isfinite(table[k]).sum() for k in (i, j)) < LEAST_ROUNDS:
+        return None
+    return blocks.contrast(i, j)
 
 
 def _paired(known: Values, key: str, weights: Mapping[str, float], rounds: Sequence[int]) -> Contrast | None:
