@@ -39,7 +39,9 @@ RUN pin=${CHROMIUM_VERSION:-$(cat /usr/share/rig/chromium-version)} \
 RUN useradd --uid 1000 --no-create-home --shell /usr/sbin/nologin rig && install -d -o rig -g rig /out
 COPY --from=build /opt/rig /opt/rig
 COPY --from=build /opt/dawn /opt/dawn
-RUN ln -s /opt/rig/bin/rig /usr/local/bin/rig
+# npm, which fetches more builds of Chromium
+COPY --from=build /opt/node /opt/node
+RUN ln -s /opt/rig/bin/rig /opt/node/bin/npm /opt/node/bin/node /usr/local/bin/
 COPY setup/entrypoint /usr/local/bin/
 ENV RIG_IN_CONTAINER=1 RIG_RUNS=/out RIG_DAWN=/opt/dawn PYTHONUNBUFFERED=1 LANG=C.UTF-8
 # with "docker run --gpus all": without graphics the driver's Vulkan parts are not mounted

@@ -30,6 +30,7 @@ from rig.executors.chromium import ChromiumExecutor
 from rig.executors.native import NativeExecutor
 from rig.experiments import REGISTRY
 from rig.export import export as export_run
+from rig.matrix import records as matrix_records
 from rig.measure import Exit, measure, render, resume
 from rig.merge import merge as merge_runs
 from rig.publish import publish as publish_run
@@ -142,8 +143,11 @@ def run(
 
 @app.command()
 def report(run: Annotated[Path, typer.Argument(help="A run directory.")]) -> None:
-    """Compute a stored run's summary and report again; no browser needed."""
+    """Compute a stored run's (or matrix') figures and page again; no browser needed."""
     try:
+        if matrix_records.is_matrix(run):
+            cli_matrix.tell(run)
+            return
         render(run)
     except (store.StoreError, config.ProfileError) as error:
         raise fail(Exit.usage, str(error)) from None

@@ -181,13 +181,15 @@ def at_look(metric: Metric, looks: Sequence[int]) -> Metric:
         return metric
     values = list(metric.per_launch.values())
     level = stats.split_level(len(values), looks)
-    interval = (stats.geometric_interval if min(values) > 0 else stats.mean_interval)(values, level)
+    geometric = min(values) > 0 and np.isclose(stats.geometric_interval(values).value, metric.value or 0.0, rtol=1e-9)
+    interval = (stats.geometric_interval if geometric else stats.mean_interval)(values, level)
     return msgspec.structs.replace(metric, ci_low=interval.low, ci_high=interval.high, ci_level=level)
 
 
 def told(metric: Metric, unit: str) -> str:
     """A figure with its interval and level, for the statement of a verdict."""
     level = f" at {100 * metric.ci_level:.3g} %" if metric.ci_level != PLAIN_LEVEL else ""
+    level = " in single launches" if metric.ci_level == 1 else level
     return f"{metric.value:.3g} {unit} ({metric.ci_low:.3g} to {metric.ci_high:.3g}{level})"
 
 

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from rig import store
+from rig.matrix import page as matrix_page
+from rig.matrix import records as matrix_records
 from rig.measure import render
 from rig.records import Record, encode
 
@@ -16,8 +18,10 @@ MOST_BYTES = 3_000_000
 
 
 def publish(run: Path, to: Path) -> Path:
-    """Copies `run` to the new folder `to`. StoreError where the run is not whole, too large, or already there."""
-    if not store.is_run(run):
+    """Copies a run, or a matrix with the runs of its builds, to the new folder `to`. StoreError where it is not whole,
+    too large, or already there.
+    """
+    if not store.is_run(run) and not matrix_records.is_matrix(run):
         raise store.StoreError(f"{run} is not a run")
     if not re.fullmatch(r"[a-z0-9][a-z0-9._-]*", to.name) or ".." in to.parts:
         raise store.StoreError(f"'{to.name}' is no name for a published run: lower case, digits, '.', '_' and '-'")
@@ -27,17 +31,13 @@ def publish(run: Path, to: Path) -> Path:
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
-        for name in (store.MANIFEST, store.LAUNCHES):
-            shutil.copyfile(run / name, partial / name)
-        named, programs = store.split(store.read_cells(run).values())
-        (partial / store.CELLS).write_bytes(encode(named))
-        _pack(partial / store.PROGRAMS, programs)
-        # those of one cell together, and cells beside those like them: a quarter smaller
-        samples = sorted(store.read_samples(run), key=lambda s: (s.experiment, s.n, s.cell, s.launch, s.block))
-        _pack(partial / store.SAMPLES, samples)
-        if not any(metric.value is not None for metric in render(partial).metrics):
-            raise store.StoreError(f"{run} has no figure at all")
-        size = sum(path.stat().st_size for path in partial.iterdir())
+        if matrix_records.is_matrix(run):
+            _copy_matrix(run, partial)
+        else:
+            _copy_run(run, partial)
+            if not any(metric.value is not None for metric in render(partial).metrics):
+                raise store.StoreError(f"{run} has no figure at all")
+        size = sum(path.stat().st_size for path in partial.rglob("*") if path.is_file())
         if size > MOST_BYTES:
             raise store.StoreError(
                 f"{run} takes {size / 1e6:.1f} MB when packed; a published run has {MOST_BYTES / 1e6:g} MB"
@@ -46,6 +46,33 @@ def publish(run: Path, to: Path) -> Path:
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return to
+
+
+def _copy_run(run: Path, to: Path, *, launches_packed: bool = False) -> None:
+    """What was measured, without what is computed from it."""
+    shutil.copyfile(run / store.MANIFEST, to / store.MANIFEST)
+    if launches_packed:
+        _pack(to / store.LAUNCHES, store.read_launches(run))
+    else:
+        shutil.copyfile(run / store.LAUNCHES, to / store.LAUNCHES)
+    named, programs = store.split(store.read_cells(run).values())
+    (to / store.CELLS).write_bytes(encode(named))
+    _pack(to / store.PROGRAMS, programs)
+    # those of one cell together, and cells beside those like them: a quarter smaller
+    samples = sorted(store.read_samples(run), key=lambda s: (s.experiment, s.n, s.cell, s.launch, s.block))
+    _pack(to / store.SAMPLES, samples)
+
+
+def _copy_matrix(matrix: Path, to: Path) -> None:
+    """The matrix, its notes, and its builds' runs; of those `rig report` makes the reports."""
+    for name in (matrix_records.MATRIX, matrix_page.NOTES):
+        if (matrix / name).is_file():
+            shutil.copyfile(matrix / name, to / name)
+    for run in sorted((matrix / matrix_records.BUILDS).iterdir()):
+        place = to / matrix_records.BUILDS / run.name
+        place.mkdir(parents=True)
+        _copy_run(run, place, launches_packed=True)
+    matrix_page.render(to)
 
 
 def _pack(path: Path, records: Iterable[Record]) -> None:

@@ -473,6 +473,11 @@ class Host(Record, frozen=True):
     cpu_quota_cores: float | None = None
     shared_memory_bytes: int | None = None
 
+    @property
+    def usable_cores(self) -> float:
+        """As many as may be busy at once: a quota may allow fewer than there are."""
+        return min(self.cores, self.cpu_quota_cores or self.cores)
+
 
 class Launch(Record, frozen=True, kw_only=True):
     """One process of an executor. `arm`: which of the plan's arms, each with flags of its own; empty for the main one.

@@ -134,7 +134,7 @@ def _threads(
             found.append(_mean(metric, {"policy": name, "thread": thread}, own, samples, unit))
             if column == "cpu_us" and thread in ("all", "gpu_main"):
                 stages[thread] = own
-    share = (stages.pop("all") / by_wall.slopes() / run.manifest.host.cores).dropna()
+    share = (stages.pop("all") / by_wall.slopes() / run.manifest.host.usable_cores).dropna()
     cores = _mean("cores_share", {"policy": name}, share, len(measured), "fraction")
     saturated = cores.value is not None and cores.value >= SATURATED
     return [

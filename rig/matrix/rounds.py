@@ -118,7 +118,8 @@ class Measuring:
     def _enter(self, wanted: Wanted, *, control: bool = False, swapped: bool = False) -> None:
         """A row for the build, and a lane if it is there and starts."""
         name = str(wanted)
-        row = Build(name=name, run=wanted.folder, control=control, swapped=swapped, version=wanted.version)
+        asked_for = wanted.version if wanted.provider in PROVIDERS else ""
+        row = Build(name=name, run=wanted.folder, control=control, swapped=swapped, version=asked_for)
         try:
             browser = cache.build(wanted)
             windowed = SHELL not in browser.path.name

@@ -366,7 +366,7 @@ def _saturation(steps: Steps) -> list[Metric]:
                 variant = {"policy": policy}
                 found.append(figures.missing(ID, "fusion.cpu_saturated", variant, "fraction", reason, unsupported))
             continue
-        share = used / steps.of(program, policy) / steps.run.manifest.host.cores
+        share = used / steps.of(program, policy) / steps.run.manifest.host.usable_cores
         found.append(_over("cores_share", {"policy": policy}, "fraction", share))
         if software or (found[-1].value or 0) >= SATURATED:
             found.append(_over("cpu_saturated", {"policy": policy}, "fraction", share))

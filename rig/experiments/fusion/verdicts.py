@@ -84,8 +84,8 @@ def claim_gain(found: Found) -> Verdict:
 
 
 def claim_cause(found: Found) -> Verdict:
-    """C5: holds where empty dispatches put back cost at least EXPLAINS of the saving, with the whole interval; does not
-    hold where they cost less. Beyond 1 / EXPLAINS they cost more than what they stand for, and settle nothing.
+    """C5: holds where empty dispatches put back cost EXPLAINS to 1 / EXPLAINS of the saving, with the whole interval;
+    does not hold where they cost less. Beyond, they cost more than what they stand for, and settle nothing.
     """
     variant = {"padding": "empty", "policy": BASE}
     fraction = found.one("explained_fraction", **variant)
@@ -99,7 +99,7 @@ def claim_cause(found: Found) -> Verdict:
     interval = _fieller(found, variant)
     outcome = VerdictOutcome.unresolved
     if fraction.outcome is MetricOutcome.ok and interval is not None:
-        if EXPLAINS <= interval.low <= 1 / EXPLAINS:
+        if EXPLAINS <= interval.low and interval.high <= 1 / EXPLAINS:
             outcome = VerdictOutcome.holds
         elif interval.high < EXPLAINS:
             outcome = VerdictOutcome.does_not_hold
@@ -108,7 +108,8 @@ def claim_cause(found: Found) -> Verdict:
     beside = f", copies {figures.told(copies, 'of it')}" if copies is not None and copies.value is not None else ""
     doubt = f"; {fraction.reason}" if fraction.reason else ""
     statement = (
-        f"empty dispatches put back where they were cost {value}{beside}; the cause is {EXPLAINS:g} or more{doubt}"
+        f"empty dispatches put back where they were cost {value}{beside}; the cause is {EXPLAINS:g} to "
+        f"{1 / EXPLAINS:g}{doubt}"
     )
     evidence = _keys(
         fraction, found.one("padding_us", **variant), found.one("saved_us", stage=FUSED, policy=BASE), copies
@@ -130,14 +131,20 @@ def _fieller(found: Found, variant: dict[str, str]) -> stats.Interval | None:
 
 
 def claim_traffic(found: Found) -> Verdict:
-    """C6: holds where the bytes that fusing spares take less than TRAFFIC of the saving, with the whole interval."""
+    """C6: holds where the bytes that fusing spares take less than TRAFFIC of the saving, with the whole interval, and
+    there is a saving at all.
+    """
+    gain = found.one("gain", stage=FUSED, policy=BASE)
+    if gain is not None and above_one(gain) is VerdictOutcome.does_not_hold:
+        return not_tested("C6", f"fusing gains nothing here: a token comes {figures.told(gain, 'times')} as fast")
     share = found.one("traffic_fraction", policy=BASE)
     if share is None or share.value is None or share.ci_low is None or share.ci_high is None:
         return no_figure("C6", share, "this run has no bandwidth, or fusing saves nothing that can be told")
     outcome = VerdictOutcome.unresolved
-    if share.ci_high < TRAFFIC:
+    saves = gain is not None and above_one(gain) is VerdictOutcome.holds
+    if share.ci_high < TRAFFIC and saves:
         outcome = VerdictOutcome.holds
-    elif share.ci_low > TRAFFIC:
+    elif share.ci_low > TRAFFIC and saves:
         outcome = VerdictOutcome.does_not_hold
     statement = (
         f"at the bandwidth of a copy, the bytes that fusing spares take {figures.told(share, 'of the saving')}; "
@@ -147,21 +154,20 @@ def claim_traffic(found: Found) -> Verdict:
 
 
 def claim_quality(found: Found) -> Verdict:
-    """C7: holds where no better kernel makes the step shorter by MARGIN, the error split over them; does not hold where
-    one does.
+    """C7: holds where no other kernel makes the step shorter by MARGIN, the error split over them; does not hold where
+    one does, whichever it is.
     """
     gains = [m for m in found.all("quality_gain", policy=BASE) if m.value is not None and m.outcome is MetricOutcome.ok]
-    better = [m for m in gains if m.variant["quality"] != "thread"]
-    if not better:
+    if not gains:
         return not_tested("C7", f"this run has no other kernels at {QUALITY_STAGE} under {BASE}")
-    split = [figures.at_level(m, 1 - (1 - m.ci_level) / len(better)) for m in better]
+    split = [figures.at_level(m, 1 - (1 - m.ci_level) / len(gains)) for m in gains]
     outcome = VerdictOutcome.unresolved
     if any(interval.low > 1 + MARGIN for interval in split):
         outcome = VerdictOutcome.does_not_hold
     elif all(interval.high < 1 + MARGIN for interval in split):
         outcome = VerdictOutcome.holds
     told = "; ".join(f"{figures.told(m, 'times')} as fast with {m.variant['quality']}" for m in gains)
-    statement = f"at one count, a token comes {told}; a matter is {1 + MARGIN:g} times or more by a better kernel"
+    statement = f"at one count, a token comes {told}; a matter is {1 + MARGIN:g} times or more by another kernel"
     return Verdict(claim="C7", outcome=outcome, statement=statement, evidence=_keys(*gains))
 
 
@@ -195,14 +201,16 @@ def claim_batching(found: Found) -> Verdict:
 
 
 def claim_bound(found: Found) -> Verdict:
-    """Ours: holds where all dispatches at the price of one more take at least BOUND of the step, the whole interval."""
+    """Ours: holds where all dispatches at the price of one more take at least BOUND of the step, the whole interval.
+    One more may cost more than those that are there: a share that is surely above the whole settles nothing.
+    """
     claim, share = "tiny_dispatch_bound", found.one("dispatch_share", padding="empty", policy=BASE)
     if not found.all("dispatches", shape="tiny"):
         return not_tested(claim, "this run's shape is another")
     if share is None or share.value is None or share.ci_low is None or share.ci_high is None:
         return no_figure(claim, share, f"this run has no padding under {BASE}")
     outcome = VerdictOutcome.unresolved
-    if share.ci_low >= BOUND:
+    if BOUND <= share.ci_low <= 1:
         outcome = VerdictOutcome.holds
     elif share.ci_high < BOUND:
         outcome = VerdictOutcome.does_not_hold

@@ -1,0 +1,240 @@
+"""Names of builds, and the cache that they get into: by fake providers, and a list of Chrome for Testing of our own."""
+
+from __future__ import annotations
+
+import http.server
+import io
+import json
+import os
+import threading
+import zipfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from rig.browsers import cache, names, providers
+from rig.browsers.find import BrowserMissing
+from rig.browsers.flags import SOFTWARE, UNSAFE_WEBGPU, AdapterAsked, flags
+from rig.browsers.names import UnknownBuild, Wanted
+from rig.cli import app
+
+KNOWN = ("npm", "debian", "cft")
+VERSIONS = ("113.0.0", "113.0.1", "115.0.0", "117.0.0", "119.0.2", "131.0.1")
+
+
+def expand(*texts: str) -> list[str]:
+    return [str(one) for one in names.expand(texts, KNOWN, lambda _: VERSIONS)]
+
+
+def test_a_range_has_the_newest_of_every_major_version_in_it() -> None:
+    assert expand("npm:113..117") == ["npm:113.0.1", "npm:115.0.0", "npm:117.0.0"]
+    assert expand("npm:117..") == ["npm:117.0.0", "npm:119.0.2", "npm:131.0.1"]
+
+
+def test_every_kth_of_a_range_keeps_its_ends() -> None:
+    assert expand("npm:113..131/2") == ["npm:113.0.1", "npm:117.0.0", "npm:131.0.1"]
+    assert expand("npm:113..131/3") == ["npm:113.0.1", "npm:119.0.2", "npm:131.0.1"]
+
+
+def test_a_build_named_twice_is_there_once() -> None:
+    assert expand("npm:131", "debian:156.0.8078.114", "npm:131") == ["npm:131", "debian:156.0.8078.114"]
+
+
+@pytest.mark.parametrize("text", ["npm", "npm:", "npm:latest", "nosuch:131", "path:", "npm:200..300", "npm:113..115/0"])
+def test_a_name_that_names_no_build_is_said_to_in_one_line(text: str) -> None:
+    with pytest.raises(UnknownBuild) as caught:
+        expand(text)
+    assert "\n" not in str(caught.value)
+    assert text in str(caught.value)
+
+
+def test_a_name_says_whose_driver_a_build_runs_with_and_is_a_folder() -> None:
+    wanted = names.parse("npm:131@npm:133", KNOWN)
+    assert wanted == Wanted("npm", "131", Wanted("npm", "133"))
+    assert str(wanted) == "npm:131@npm:133"
+    assert wanted.folder == "npm-131@npm-133"
+    assert names.parse("path:/a@b/chrome", KNOWN) == Wanted("path", "/a@b/chrome")
+
+
+def test_a_version_is_that_of_which_it_is_the_beginning_part_by_part() -> None:
+    assert names.newest("113", VERSIONS) == "113.0.1"
+    assert names.newest("11", VERSIONS) == ""
+
+
+def test_the_table_of_flags_gives_old_builds_what_asks_for_their_software_adapter() -> None:
+    assert flags(AdapterAsked.any, version="131.0.1")[-len(SOFTWARE) :] == SOFTWARE
+    assert flags(AdapterAsked.any, version="143.0.1")[-1] == UNSAFE_WEBGPU
+    assert flags(AdapterAsked.any) == flags(AdapterAsked.any, version="156.0.8078.114")
+
+
+# --- the cache ---------------------------------------------------------------------------------------------------
+
+
+class FakeProvider:
+    """Builds that are shell scripts which report a version; `breaks`: so many fetches fail half way."""
+
+    def __init__(self) -> None:
+        self.fetched: list[str] = []
+        self.breaks = 0
+        self.reports = ""
+
+    def versions(self) -> list[str]:
+        return ["131.0.0.1", "133.0.0.2"]
+
+    def fetch(self, version: str, folder: Path) -> Path:
+        self.fetched.append(version)
+        executable = folder / "chromium-headless-shell"
+        executable.write_text(f"#!/bin/sh\necho Chromium {self.reports or version}\n")
+        if self.breaks:
+            self.breaks -= 1
+            raise BrowserMissing("broke off")
+        executable.chmod(0o755)
+        (folder / cache.DRIVER).write_text(f"driver of {version}")
+        return executable
+
+
+@pytest.fixture
+def provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeProvider:
+    fake = FakeProvider()
+    monkeypatch.setenv("RIG_BROWSERS", str(tmp_path / "browsers"))
+    monkeypatch.setitem(providers.PROVIDERS, "npm", fake)
+    return fake
+
+
+def test_a_build_is_installed_once_and_found_by_the_beginning_of_its_version(provider: FakeProvider) -> None:
+    first = cache.install(Wanted("npm", "131"))
+    assert (first.name, first.reports) == ("npm:131.0.0.1", "131.0.0.1")
+    assert cache.install(Wanted("npm", "131.0.0.1")) == first == cache.install(Wanted("npm", "131"))
+    assert provider.fetched == ["131.0.0.1"]
+    assert [one.name for one in cache.installed()] == ["npm:131.0.0.1"]
+
+
+def test_an_installation_that_breaks_off_leaves_nothing_in_the_list_and_the_next_one_goes_on(
+    provider: FakeProvider,
+) -> None:
+    provider.breaks = 1
+    with pytest.raises(BrowserMissing, match="broke off"):
+        cache.install(Wanted("npm", "131"))
+    assert cache.installed() == []
+    assert cache.build(Wanted("npm", "131")).version == "131.0.0.1"
+
+
+def test_of_many_who_install_one_build_at_once_one_fetches_it(provider: FakeProvider) -> None:
+    with ThreadPoolExecutor(6) as pool:
+        made = list(pool.map(cache.install, [Wanted("npm", "131")] * 6))
+    assert len(set(made)) == 1
+    assert provider.fetched == ["131.0.0.1"]
+
+
+def test_a_build_that_reports_another_version_is_not_installed(provider: FakeProvider) -> None:
+    provider.reports = "129.0.0.0"
+    with pytest.raises(BrowserMissing, match=r"npm:131.0.0.1 reports version 129.0.0.0"):
+        cache.install(Wanted("npm", "131"))
+    assert cache.installed() == []
+
+
+@pytest.mark.usefixtures("provider")
+def test_a_version_that_nobody_has_is_told_with_those_there_are() -> None:
+    with pytest.raises(BrowserMissing, match=r"npm has no version 140 .*131\.0\.0\.1, 133\.0\.0\.2"):
+        cache.install(Wanted("npm", "140"))
+
+
+@pytest.mark.usefixtures("provider")
+def test_a_swapped_build_is_the_same_executable_with_the_other_driver() -> None:
+    swapped = cache.install(Wanted("npm", "131", Wanted("npm", "133")))
+    own, other = (cache.install(Wanted("npm", version)) for version in ("131", "133"))
+    assert swapped.sha256 == own.sha256
+    assert swapped.driver_sha256 == other.driver_sha256 != own.driver_sha256
+    assert (cache.root() / own.wanted.folder / cache.DRIVER).read_text() == "driver of 131.0.0.1"
+
+
+@pytest.mark.usefixtures("provider")
+def test_the_verbs_install_show_list_and_remove() -> None:
+    runner = CliRunner()
+    assert runner.invoke(app, ["browsers", "show", "npm:131"]).exit_code == 3
+    assert runner.invoke(app, ["browsers", "install", "npm:131..133"]).exit_code == 0
+    assert json.loads(runner.invoke(app, ["browsers", "show", "npm:131"]).output)["reports"] == "131.0.0.1"
+    assert "npm:133.0.0.2" in runner.invoke(app, ["browsers", "list"]).output
+    assert runner.invoke(app, ["browsers", "remove", "npm:131"]).exit_code == 0
+    assert [one.name for one in cache.installed()] == ["npm:133.0.0.2"]
+    assert runner.invoke(app, ["browsers", "remove", "npm:131"]).exit_code == 3
+    assert runner.invoke(app, ["browsers", "install", "npm:140"]).exit_code == 3
+    assert runner.invoke(app, ["browsers", "install", "npm:x"]).exit_code == 2
+
+
+# --- Chrome for Testing ------------------------------------------------------------------------------------------
+
+
+class CftServer(http.server.BaseHTTPRequestHandler):
+    """A list with one version, and its archive, which breaks off at first."""
+
+    archive = b""
+    breaks = 0
+    ranges: tuple[str, ...] = ()
+
+    def do_GET(self) -> None:
+        kind = type(self)
+        if self.path == "/list.json":
+            url = f"http://127.0.0.1:{self.server.server_port}/shell.zip"  # type: ignore[attr-defined]
+            entry = {
+                "version": "131.0.6778.85",
+                "downloads": {"chrome-headless-shell": [{"platform": "linux64", "url": url}]},
+            }
+            body, status = json.dumps({"versions": [entry]}).encode(), 200
+        else:
+            wanted = self.headers.get("Range", "")
+            kind.ranges = (*kind.ranges, wanted)
+            start = int(wanted.removeprefix("bytes=").rstrip("-") or 0)
+            body, status = kind.archive[start:], 206 if start else 200
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.path != "/list.json" and kind.breaks:
+            kind.breaks -= 1
+            body = body[: len(body) // 2]
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def cft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[CftServer]]:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        entry = zipfile.ZipInfo("chrome-headless-shell-linux64/chrome-headless-shell")
+        entry.external_attr = 0o755 << 16
+        archive.writestr(entry, "#!/bin/sh\necho HeadlessChrome 131.0.6778.85\n" + "#" * 4000)
+    CftServer.archive, CftServer.breaks, CftServer.ranges = packed.getvalue(), 0, ()
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), CftServer)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("RIG_CFT_LIST", f"http://127.0.0.1:{server.server_port}/list.json")
+    monkeypatch.setenv("RIG_BROWSERS", str(tmp_path / "browsers"))
+    yield CftServer
+    server.shutdown()
+
+
+@pytest.mark.usefixtures("cft")
+def test_chrome_for_testing_is_fetched_by_its_list() -> None:
+    browser = cache.build(Wanted("cft", "131"))
+    assert browser.version == "131.0.6778.85"
+    assert os.access(browser.path, os.X_OK)
+
+
+def test_a_download_that_broke_off_is_gone_on_with(cft: type[CftServer]) -> None:
+    cft.breaks = 1
+    with pytest.raises(BrowserMissing, match=r"broke off|what has come is kept"):
+        cache.install(Wanted("cft", "131"))
+    assert cache.install(Wanted("cft", "131")).reports == "131.0.6778.85"
+    assert cft.ranges[0] == ""
+    assert cft.ranges[1].startswith("bytes=") and cft.ranges[1] != "bytes=0-"
+
+
+def test_a_damaged_archive_is_not_unpacked(cft: type[CftServer]) -> None:
+    cft.archive = cft.archive[:60] + b"x" + cft.archive[61:]
+    with pytest.raises(BrowserMissing, match=r"shell\.zip"):
+        cache.install(Wanted("cft", "131"))
+    assert cache.installed() == []
