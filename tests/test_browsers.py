@@ -230,7 +230,8 @@ def test_a_download_that_broke_off_is_gone_on_with(cft: type[CftServer]) -> None
         cache.install(Wanted("cft", "131"))
     assert cache.install(Wanted("cft", "131")).reports == "131.0.6778.85"
     assert cft.ranges[0] == ""
-    assert cft.ranges[1].startswith("bytes=") and cft.ranges[1] != "bytes=0-"
+    assert cft.ranges[1].startswith("bytes=")
+    assert cft.ranges[1] != "bytes=0-"
 
 
 def test_a_damaged_archive_is_not_unpacked(cft: type[CftServer]) -> None:

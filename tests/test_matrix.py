@@ -241,7 +241,7 @@ def test_a_mark_of_the_chart_says_its_build_under_the_pointer() -> None:
     assert svg == '<g><path d="M0,0"><title>npm:131 &lt;b&gt;</title></path><path d="M1,1"/></g>'
 
 
-def test_a_page_asks_for_nothing(tmp_path: Path) -> None:
+def test_a_page_asks_for_nothing() -> None:
     made = matrix("a", "b", confirm=("a", "b"))
     known = values(made, {"b": {KEY: 1.6, SUBMIT: 1.5}})
     html = page.html(made, {}, steps.summary(made, known), steps.changes(made, known), "# A title\nSome text.\n")
@@ -263,4 +263,3 @@ def _wrapper(path: Path, browser: Path) -> Path:
     path.write_text(f'#!/bin/sh\nexec {browser} "$@"\n')
     path.chmod(0o755)
     return path
-

@@ -85,7 +85,15 @@ def test_b49_a_night_ends_with_the_exit_code_of_the_contract(state: State, code:
 
 def a_night(id_: str, state: State, started: str) -> Night:
     shift = Shift(
-        build="b", metric=KEY, unit="us", before=20.0, after=30.0, ratio=Ratio(value=1.5, ci_low=1.4, ci_high=1.6), p=0.001, worse=True, p_confirmed=0.01
+        build="b",
+        metric=KEY,
+        unit="us",
+        before=20.0,
+        after=30.0,
+        ratio=Ratio(value=1.5, ci_low=1.4, ci_high=1.6),
+        p=0.001,
+        worse=True,
+        p_confirmed=0.01,
     )
     return Night(
         schema=SCHEMA,
@@ -152,4 +160,3 @@ def test_b06_another_adapter_or_control_is_a_change_of_surroundings_and_no_regre
     assert judge.apart((made, {}), (made, {})) == []
     (told,) = judge.apart((made, {}), (other, {}))
     assert told.startswith("control: ")
-

@@ -53,8 +53,8 @@ def apart(before: tuple[Matrix, dict[str, Run]], after: tuple[Matrix, dict[str, 
 
 
 def _adapters(runs: dict[str, Run]) -> set[str]:
-    labels = {launch.adapter for run in runs.values() for launch in run.launches if launch.adapter is not None}
-    return {f"{'software' if one.is_fallback else 'hardware'} {one.vendor or 'unnamed'}" for one in labels}
+    adapters = [launch.adapter for run in runs.values() for launch in run.launches if launch.adapter is not None]
+    return {f"{'software' if one.is_fallback else 'hardware'} {one.renderer or 'unnamed'}" for one in adapters}
 
 
 def _machines(runs: dict[str, Run]) -> set[str]:
