@@ -17,7 +17,7 @@ from rig.matrix import chart, page, records, steps
 from rig.matrix.records import Build, Change, Changes, Matrix, Rounds, Stage, Summary
 from rig.matrix.rounds import Measuring, stored_runs
 from rig.matrix.steps import Values
-from rig.publish import MOST_BYTES
+from rig.publish import MOST_BYTES_OF_MATRIX
 from rig.records import Metric, MetricOutcome, Rig
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -228,7 +228,7 @@ def test_every_number_of_a_published_matrix_is_computed_again_from_its_runs(plac
     said = notes.read_text(encoding="utf-8") if notes.is_file() else ""
     html = (place / records.PAGE).read_text(encoding="utf-8")
     assert html == page.html(made, runs, summary, changes, said)
-    assert sum(path.stat().st_size for path in place.rglob("*") if path.is_file()) <= MOST_BYTES
+    assert sum(path.stat().st_size for path in place.rglob("*") if path.is_file()) <= MOST_BYTES_OF_MATRIX
 
 
 def _told(change: Change) -> tuple[object, ...]:

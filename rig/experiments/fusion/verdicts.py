@@ -99,7 +99,7 @@ def claim_cause(found: Found) -> Verdict:
     interval = _fieller(found, variant)
     outcome = VerdictOutcome.unresolved
     if fraction.outcome is MetricOutcome.ok and interval is not None:
-        if EXPLAINS <= interval.low and interval.high <= 1 / EXPLAINS:
+        if interval.low >= EXPLAINS and interval.high <= 1 / EXPLAINS:
             outcome = VerdictOutcome.holds
         elif interval.high < EXPLAINS:
             outcome = VerdictOutcome.does_not_hold
