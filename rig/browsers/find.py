@@ -87,48 +87,52 @@ def find(wanted: str = "", *, windowed: bool = False) -> Browser:
 
 def identify(path: Path) -> Browser:
     """Version as the executable itself reports it, and its bytes' hash. BrowserMissing where it does not start."""
-    version = _told(path) or _asked(path)
+    version, refusal = _told(path)
+    version = version or _asked(path)
+    if not version:
+        raise BrowserMissing(refusal)
     stat = path.stat()
     stamp = (stat.st_size, stat.st_mtime_ns)
     return Browser(path=path, flavour=path.name, version=version, sha256=_sha256(path), stamp=stamp)
 
 
-def _told(path: Path) -> str:
-    """By `--version`, which old headless shells take for no reason not to start; nothing where it is not answered."""
+def _told(path: Path) -> tuple[str, str]:
+    """Version by `--version`, or nothing and why there is none: old headless shells don't know the option."""
     try:
         done = subprocess.run([path, "--version"], capture_output=True, timeout=VERSION_LIMIT_S, check=False)
     except OSError as error:
         raise BrowserMissing(f"browser {path} does not start: {error}") from None
-    except subprocess.TimeoutExpired:
-        return ""
-    version = _VERSION.search((done.stdout + done.stderr).decode("utf-8", "replace"))
-    return version[0] if done.returncode == 0 and version is not None else ""
+    except subprocess.TimeoutExpired as error:
+        return "", f"browser {path} does not start: {error}"
+    said = (done.stdout + done.stderr).decode("utf-8", "replace").strip()
+    version = _VERSION.search(said)
+    if done.returncode != 0 or version is None:
+        first = said.splitlines()[0] if said else "no output"
+        return "", f"browser {path} --version: exit {done.returncode}, {first}"
+    return version[0], ""
 
 
 def _asked(path: Path) -> str:
-    """By the browser's own DevTools, of a short run of it. BrowserMissing where it does not tell."""
+    """Version by the browser's own DevTools, of a short run of it; nothing where it does not tell."""
     in_sandbox, _ = flags.sandbox()
     words = [str(path), "--headless", "--disable-gpu", "--remote-debugging-port=0", *flags.QUIET, "about:blank"]
     words += [] if in_sandbox else ["--no-sandbox"]
     with tempfile.TemporaryDirectory(prefix="rig-version-", ignore_cleanup_errors=True) as home:
+        process = subprocess.Popen(
+            [*words, f"--user-data-dir={home}"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
         try:
-            process = subprocess.Popen(
-                [*words, f"--user-data-dir={home}"],
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise BrowserMissing(f"browser {path} does not start: {error}") from None
-        try:
-            return _by_devtools(path, process)
+            return _by_devtools(process)
         finally:
             with contextlib.suppress(OSError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
 
 
-def _by_devtools(path: Path, process: subprocess.Popen[bytes]) -> str:
+def _by_devtools(process: subprocess.Popen[bytes]) -> str:
     assert process.stderr is not None
     os.set_blocking(process.stderr.fileno(), False)
     said, deadline = "", time.monotonic() + VERSION_LIMIT_S
@@ -137,16 +141,11 @@ def _by_devtools(path: Path, process: subprocess.Popen[bytes]) -> str:
         if door := _DEVTOOLS.search(said):
             with urllib.request.urlopen(f"http://{door[1]}/json/version", timeout=VERSION_LIMIT_S) as answer:
                 version = _VERSION.search(str(json.load(answer).get("Browser", "")))
-            if version is not None:
-                return version[0]
-            break
+            return version[0] if version is not None else ""
         if process.poll() is not None:
             break
         time.sleep(0.05)
-    code = process.poll()
-    lines = [line for line in said.splitlines() if line.strip()]
-    state = "tells no version" if code is None else f"ends at once, exit {code}"
-    raise BrowserMissing(f"browser {path} {state}: {lines[0] if lines else 'no output'}")
+    return ""
 
 
 def _headless_only(path: Path) -> bool:
