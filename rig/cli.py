@@ -21,7 +21,7 @@ from rig import __version__, cli_browsers, cli_matrix, config, doctor, frames, s
 from rig.browsers import cache, find, names
 from rig.browsers import flags as browser_flags
 from rig.browsers.flags import AdapterAsked
-from rig.browsers.providers import PROVIDERS
+from rig.browsers.providers import PROVIDERS, named
 from rig.compare import MARGIN, ComparisonVerdict, NothingToCompare, Unlike, told
 from rig.compare import compare as compare_runs
 from rig.console import err, fail, out, progress
@@ -309,7 +309,7 @@ def _chromium(browser: str, asked: AdapterAsked, extra: tuple[str, ...]) -> Chro
 def _found(browser: str, *, windowed: bool) -> find.Browser:
     """By path or place, or by the name of a build, which is installed where it is not yet."""
     if names.is_named(browser, tuple(PROVIDERS)):
-        return cache.build(names.parse(browser, tuple(PROVIDERS)))
+        return cache.build(named(browser))
     return find.find(browser, windowed=windowed)
 
 

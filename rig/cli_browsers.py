@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 
 from rig.browsers import cache, find, names
-from rig.browsers.providers import PROVIDERS
+from rig.browsers.providers import PROVIDERS, named
 from rig.console import fail, out, progress
 from rig.measure import Exit
 from rig.records import encode
@@ -57,7 +57,7 @@ def install(builds: Names) -> None:
 @app.command()
 def show(build: Annotated[str, typer.Argument(help="A build's name.")]) -> None:
     """What is known of an installed build, as JSON; exit 3 if it is not installed."""
-    wanted = _parsed(build)
+    wanted = parsed(build)
     for one in cache.installed():
         if one.name == str(wanted) or (wanted.driver is None and one.name == _installed_as(wanted)):
             out.out(encode(one).decode())
@@ -70,7 +70,7 @@ def remove(builds: Annotated[list[str], typer.Argument(help="Names of installed 
     """Take builds out of the cache."""
     for build in builds:
         try:
-            for name in cache.remove(_parsed(build)):
+            for name in cache.remove(parsed(build)):
                 progress(f"removed: {name}")
         except find.BrowserMissing as error:
             raise fail(Exit.no_result, str(error)) from None
@@ -86,9 +86,10 @@ def expanded(builds: list[str]) -> list[names.Wanted]:
         raise fail(Exit.no_result, str(error)) from None
 
 
-def _parsed(build: str) -> names.Wanted:
+def parsed(build: str) -> names.Wanted:
+    """The build that `build` names. Exits where it names none."""
     try:
-        return names.parse(build, tuple(PROVIDERS))
+        return named(build)
     except names.UnknownBuild as error:
         raise fail(Exit.usage, str(error)) from None
 

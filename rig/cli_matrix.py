@@ -13,7 +13,7 @@ from rich.markup import escape
 from rig import config, store
 from rig.browsers import names
 from rig.browsers.flags import AdapterAsked, settled
-from rig.browsers.providers import PROVIDERS
+from rig.browsers.providers import named
 from rig.cli_browsers import Names, expanded
 from rig.console import err, fail, out, progress
 from rig.matrix import page, records
@@ -38,13 +38,11 @@ def matrix(
     """Measure builds of Chromium in turn, round after round; find the steps between them, and look at those again."""
     try:
         chosen = config.load(profile, (), sets or ())
-        pinned = names.parse(control, tuple(PROVIDERS)) if control else None
+        pinned = named(control) if control else None
     except (config.ProfileError, names.UnknownBuild) as error:
         raise fail(Exit.usage, str(error)) from None
     wanted = expanded(builds)
-    asked = settled(adapter)
-    if asked is AdapterAsked.any:
-        asked = AdapterAsked.software  # where there is no GPU: all builds alike, and none by falling back
+    asked = _one_adapter(adapter)
     if out_.exists() and any(out_.iterdir()):
         raise fail(Exit.usage, f"{out_} is not empty")
     measuring = Measuring(out_, chosen, asked, ("rig", *sys.argv[1:]), progress, swap=swap)
@@ -61,6 +59,12 @@ def matrix(
     if not found.finished:
         raise fail(Exit.no_result, found.why)
     err.print(escape(f"finished: {found.why}"))
+
+
+def _one_adapter(asked: AdapterAsked) -> AdapterAsked:
+    """The adapter that all builds are asked for: where there is no GPU the software one, and none by falling back."""
+    on_here = settled(asked)
+    return AdapterAsked.software if on_here is AdapterAsked.any else on_here
 
 
 def tell(place: Path) -> None:
@@ -80,14 +84,12 @@ def nightly(
     try:
         asked_for = night_records.load(plan)
         night.profile_of(asked_for)
-        pinned = names.parse(asked_for.control, tuple(PROVIDERS)) if asked_for.control else None
+        pinned = named(asked_for.control) if asked_for.control else None
     except (config.ProfileError, names.UnknownBuild) as error:
         raise fail(Exit.usage, str(error)) from None
     folder = plan.parent / asked_for.folder
     wanted = expanded(list(asked_for.builds))
-    adapter = settled(asked_for.adapter)
-    adapter = AdapterAsked.software if adapter is AdapterAsked.any else adapter
-    asked_for = msgspec.structs.replace(asked_for, adapter=adapter)
+    asked_for = msgspec.structs.replace(asked_for, adapter=_one_adapter(asked_for.adapter))
     try:
         found = night.measure(asked_for, folder, wanted, pinned, ("rig", *sys.argv[1:]), progress)
     except store.StoreError as error:

@@ -536,7 +536,7 @@ def change(one: Comparison) -> str:
     if one.value is None:
         return words.MISSING
     unit = "ratio" if one.scale is Scale.ratio else one.unit
-    return f"{words.quantity(one.value, unit)} ({words.interval(one.ci_low, one.ci_high, unit, one.value)})"
+    return words.ranged(one.value, one.ci_low, one.ci_high, unit)
 
 
 def told(report: Report) -> list[str]:

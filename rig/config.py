@@ -64,10 +64,7 @@ def load(
     ProfileError on anything unknown or out of range.
     """
     path = _find(profile)
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ProfileError(f"profile {path}: {error}") from None
+    data = read_toml(path, f"profile {path}")
     for assignment in sets:
         _assign(data, assignment)
     if experiments := list(experiments):
@@ -84,7 +81,7 @@ def resolve(data: dict[str, Any], where: str) -> Profile:
     if not isinstance(spelled, dict):
         raise ProfileError(f"profile {where}: options: not a table")
     given = spelled | {key: value for key, value in data.items() if key in REGISTRY}
-    profile = _convert(head, Profile, f"profile {where}")
+    profile = convert(head, Profile, f"profile {where}")
     looks = profile.launches.looks
     if list(looks) != sorted(set(looks)):
         raise ProfileError(f"profile {where}: launches.looks: {list(looks)} does not rise")
@@ -98,7 +95,7 @@ def resolve(data: dict[str, Any], where: str) -> Profile:
     if len(set(profile.also)) != len(profile.also):
         raise ProfileError(f"profile {where}: also: {list(profile.also)} names one twice")
     options = {
-        name: _convert(given.get(name, {}), REGISTRY[name].options, f"profile {where}: {name}")
+        name: convert(given.get(name, {}), REGISTRY[name].options, f"profile {where}: {name}")
         for name in dict.fromkeys(profile.experiments)
     }
     for name, value in options.items():
@@ -157,7 +154,16 @@ def _assign(data: dict[str, Any], assignment: str) -> None:
         data[last] = text
 
 
-def _convert(data: object, kind: type[T], where: str) -> T:
+def read_toml(path: Path, where: str) -> dict[str, Any]:
+    """A TOML file as plain data. ProfileError where it can't be read, beginning with `where`."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ProfileError(f"{where}: {error}") from None
+
+
+def convert(data: object, kind: type[T], where: str) -> T:
+    """Plain data as a record. ProfileError on what is not valid, with its place in `where`."""
     try:
         return msgspec.convert(data, kind)
     except msgspec.ValidationError as error:

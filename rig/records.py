@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, TypeVar
 
@@ -538,6 +539,11 @@ EXECUTOR = "executor"
 """Key of a metric's variant that names what ran it; absent where that was the run's main executor, the browser."""
 
 
+def key_of(metric: str, variant: Mapping[str, str | int | float]) -> str:
+    """`metric{k=v,...}`, keys sorted: by which a figure is named."""
+    return f"{metric}{{{','.join(f'{k}={variant[k]}' for k in sorted(variant))}}}"
+
+
 class Metric(Record, frozen=True):
     """A figure with its interval. `variant` tells which; `reason` is never empty unless the outcome is ok.
 
@@ -561,7 +567,7 @@ class Metric(Record, frozen=True):
     @property
     def key(self) -> str:
         """`metric{k=v,...}`, keys sorted."""
-        return f"{self.metric}{{{','.join(f'{k}={self.variant[k]}' for k in sorted(self.variant))}}}"
+        return key_of(self.metric, self.variant)
 
     @property
     def executor(self) -> str:

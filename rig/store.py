@@ -112,12 +112,15 @@ class Writer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         for file in (self._samples, self._launches):
             with contextlib.suppress(OSError):  # what could not be written was said then
                 file.close()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
 
 def split(cells: Iterable[Cell]) -> tuple[dict[str, Any], list[Program]]:
@@ -169,12 +172,12 @@ def write_text(path: Path, text: str) -> None:
 
 
 def read_manifest(path: Path) -> Manifest:
-    return _decode(path / MANIFEST, Manifest)
+    return read(path / MANIFEST, Manifest)
 
 
 def read_cells(path: Path) -> Mapping[str, Cell]:
     """Cells by key, each with its program. StoreError: one names a program that is not there."""
-    named = _decode(path / CELLS, dict[str, dict[str, Any]])
+    named = read(path / CELLS, dict[str, dict[str, Any]])
     programs = {program.name: program for program in _lines(path / PROGRAMS, Program)}
     cells = {}
     for key, cell in named.items():
@@ -197,10 +200,11 @@ def read_samples(path: Path) -> list[Sample]:
 
 
 def read_summary(path: Path) -> Summary:
-    return _decode(path / SUMMARY, Summary)
+    return read(path / SUMMARY, Summary)
 
 
-def _decode(path: Path, kind: type[T]) -> T:
+def read(path: Path, kind: type[T]) -> T:
+    """A file of a run, or of a matrix. StoreError where it is not there or not whole."""
     try:
         return decode(path.read_bytes(), kind)
     except FileNotFoundError:

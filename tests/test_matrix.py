@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rig import config
+from rig import config, store
 from rig.browsers import find
 from rig.browsers.flags import AdapterAsked
 from rig.browsers.names import Wanted
@@ -205,7 +205,7 @@ def test_an_identical_pair_under_two_names_is_no_step_and_makes_a_page(tmp_path:
 
 
 def test_there_is_a_published_matrix_of_sixteen_builds_from_113_on() -> None:
-    made = records.read(ROOT / "reports" / "chromium-versions" / records.MATRIX, Matrix)
+    made = store.read(ROOT / "reports" / "chromium-versions" / records.MATRIX, Matrix)
     measured = [build for build in made.builds if not build.why and not build.swapped]
     assert len(measured) >= 16
     assert {"113", "156"} <= {build.version.partition(".")[0] for build in measured}
@@ -213,16 +213,16 @@ def test_there_is_a_published_matrix_of_sixteen_builds_from_113_on() -> None:
 
 @pytest.mark.parametrize("place", PUBLISHED, ids=lambda path: path.name)
 def test_every_number_of_a_published_matrix_is_computed_again_from_its_runs(place: Path) -> None:
-    made = records.read(place / records.MATRIX, Matrix)
+    made = store.read(place / records.MATRIX, Matrix)
     runs = stored_runs(place, made)
     summary, changes = page.computed(made, runs)
-    stored = records.read(place / records.SUMMARY, Summary)
+    stored = store.read(place / records.SUMMARY, Summary)
     assert [(f.build, f.metric, f.n_launches) for f in stored.figures] == [
         (f.build, f.metric, f.n_launches) for f in summary.figures
     ]
     for old, new in zip(stored.figures, summary.figures, strict=True):
         assert [old.value, old.ci_low, old.ci_high] == pytest.approx([new.value, new.ci_low, new.ci_high], rel=1e-9)
-    was = records.read(place / records.CHANGES, Changes)
+    was = store.read(place / records.CHANGES, Changes)
     assert [_told(one) for one in was.changes] == [_told(one) for one in changes.changes]
     notes = place / page.NOTES
     said = notes.read_text(encoding="utf-8") if notes.is_file() else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import os
 import shutil
 from collections.abc import Iterator
@@ -12,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from rig.browsers.find import Browser, BrowserMissing, find, identify
-from rig.browsers.names import UNVERSIONED, Wanted, major, newest, order, parse
-from rig.browsers.providers import PROVIDERS, whole
+from rig.browsers.find import Browser, BrowserMissing, find, identify, sha256_of
+from rig.browsers.names import UNVERSIONED, Wanted, major, newest, order
+from rig.browsers.providers import PROVIDERS, named, whole
 from rig.records import Name, Record, decode
 
 TOLD = "build.json"
@@ -38,7 +37,7 @@ class Installed(Record, frozen=True):
 
     @property
     def wanted(self) -> Wanted:
-        return parse(self.name, tuple(PROVIDERS))
+        return named(self.name)
 
 
 def root() -> Path:
@@ -79,7 +78,8 @@ def install(wanted: Wanted) -> Installed:
             return have
         partial = root() / f".{exact.folder}.partial"
         partial.mkdir(exist_ok=True)
-        executable = _swapped(exact, partial) if exact.driver else _fetched(exact, partial)
+        fetch = PROVIDERS[exact.provider].fetch
+        executable = _swapped(exact, partial) if exact.driver else fetch(exact.version, partial)
         browser = identify(executable)
         if major(browser.version) != major(exact.version):
             shutil.rmtree(partial)
@@ -110,7 +110,7 @@ def remove(wanted: Wanted) -> list[str]:
     if not names:
         raise BrowserMissing(f"{wanted} is not installed")
     for name in names:
-        folder = parse(name, tuple(PROVIDERS)).folder
+        folder = named(name).folder
         with _locked(folder):
             # out of the list at once: what is half removed must not look whole
             gone = (root() / folder).rename(root() / f".{folder}.removed")
@@ -121,10 +121,7 @@ def remove(wanted: Wanted) -> list[str]:
 def driver_sha256(executable: Path) -> str:
     """Hash of the software driver beside an executable; empty where there is none."""
     driver = executable.resolve().parent / DRIVER
-    if not driver.is_file():
-        return ""
-    with driver.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return sha256_of(driver) if driver.is_file() else ""
 
 
 def _exact(wanted: Wanted) -> Wanted:
@@ -134,10 +131,6 @@ def _exact(wanted: Wanted) -> Wanted:
     had = [one.version for one in installed() if one.provider == wanted.provider]
     version = whole(wanted.provider, wanted.version, had)
     return Wanted(wanted.provider, version, _exact(wanted.driver) if wanted.driver else None)
-
-
-def _fetched(wanted: Wanted, folder: Path) -> Path:
-    return PROVIDERS[wanted.provider].fetch(wanted.version, folder)
 
 
 def _swapped(wanted: Wanted, folder: Path) -> Path:

@@ -27,7 +27,7 @@ SYSTEM_PLACES = (
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
 )
 SHELL = "chromium-headless-shell"
-SYSTEM_COMMANDS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")
+SYSTEM_COMMANDS = (SHELL, "chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 VERSION_LIMIT_S = 20.0
@@ -64,7 +64,7 @@ def find(wanted: str = "", *, windowed: bool = False) -> Browser:
     wanted = wanted or os.environ.get("RIG_BROWSER", "")
     if wanted not in ("", "system", "playwright"):
         path = _existing(wanted)
-        if windowed and _headless_only(path):
+        if windowed and headless_only(path):
             raise BrowserMissing(f"{path} is a headless shell, and this GPU's driver needs a browser with a window")
         return identify(path)
     places = []
@@ -73,7 +73,7 @@ def find(wanted: str = "", *, windowed: bool = False) -> Browser:
     if wanted != "system":
         places += _playwright()
     for place in places:
-        if place.is_file() and not (windowed and _headless_only(place)):
+        if place.is_file() and not (windowed and headless_only(place)):
             return identify(place)
     looked = ", ".join(str(place) for place in places) or "no known place"
     kind, package, shell = "", "chromium-headless-shell", " --only-shell"
@@ -93,7 +93,7 @@ def identify(path: Path) -> Browser:
         raise BrowserMissing(refusal)
     stat = path.stat()
     stamp = (stat.st_size, stat.st_mtime_ns)
-    return Browser(path=path, flavour=path.name, version=version, sha256=_sha256(path), stamp=stamp)
+    return Browser(path=path, flavour=path.name, version=version, sha256=sha256_of(path), stamp=stamp)
 
 
 def _told(path: Path) -> tuple[str, str]:
@@ -148,7 +148,8 @@ def _by_devtools(process: subprocess.Popen[bytes]) -> str:
     return ""
 
 
-def _headless_only(path: Path) -> bool:
+def headless_only(path: Path) -> bool:
+    """Whether an executable, by its name, can have no window."""
     return "headless" in path.name
 
 
@@ -176,6 +177,7 @@ def _playwright() -> list[Path]:
     return sorted(found, key=lambda p: ("headless" not in str(p), -int((re.findall(r"-(\d+)/", str(p)) or ["0"])[0])))
 
 
-def _sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file, in hex."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

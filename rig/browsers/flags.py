@@ -66,8 +66,8 @@ def flags(asked: AdapterAsked, extra: tuple[str, ...] = (), *, version: str = ""
     """Our flags for a build of `version` (none: the newest known), before the driver adds its own. Chromium keeps the
     last switch of a name, and `extra` comes last.
     """
-    era = next((e for e in reversed(ERAS) if version and int(version.partition(".")[0]) >= e.since), None)
-    era = era or (ERAS[0] if version else ERAS[-1])
+    since = int(version.partition(".")[0]) if version else ERAS[-1].since
+    era = next((one for one in reversed(ERAS) if since >= one.since), ERAS[0])
     wanted = era.default
     if asked is AdapterAsked.software:
         wanted = era.software

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import brotli
 
 from rig.browsers.find import SHELL, BrowserMissing
-from rig.browsers.names import newest, order
+from rig.browsers.names import Wanted, newest, order, parse
 
 CLIENT_LIMIT_S = 600.0
 CHUNK_BYTES = 1 << 20
@@ -38,10 +38,12 @@ class Provider(Protocol):
 
 
 class Debian:
-    """Debian's packages, unpacked without being installed. apt checks their signed hashes."""
+    """Debian's packages, unpacked without being installed. apt checks their signed hashes. A package is named as the
+    executable in it.
+    """
 
-    def __init__(self, package: str, executable: str) -> None:
-        self._package, self._executable = package, executable
+    def __init__(self, package: str) -> None:
+        self._package = package
 
     def versions(self) -> list[str]:
         return sorted({v.partition("-")[0] for v in self._packaged()}, key=order)
@@ -57,7 +59,7 @@ class Debian:
         for archive in sorted(folder.glob("*.deb")):
             _client("dpkg-deb", "-x", str(archive), "unpacked", at=folder)
             archive.unlink()
-        return folder / "unpacked/usr/lib/chromium" / self._executable
+        return folder / "unpacked/usr/lib/chromium" / self._package
 
     def _packaged(self) -> list[str]:
         """Debian's own version strings, newest first."""
@@ -143,12 +145,17 @@ class ChromeForTesting:
 
 
 PROVIDERS: dict[str, Provider] = {
-    "debian": Debian("chromium-headless-shell", SHELL),
-    "debian-full": Debian("chromium", FULL),
+    "debian": Debian(SHELL),
+    "debian-full": Debian(FULL),
     "npm": Npm(),
     "cft": ChromeForTesting(),
 }
 """By what a build's name begins with. `debian-full`: the browser with a window, which a GPU's driver may want."""
+
+
+def named(text: str) -> Wanted:
+    """The build that `text` names. UnknownBuild: none."""
+    return parse(text, tuple(PROVIDERS))
 
 
 def whole(provider: str, version: str, had: Sequence[str]) -> str:

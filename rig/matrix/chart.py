@@ -12,6 +12,7 @@ import vl_convert
 from markupsafe import Markup
 
 from rig.matrix.records import Build, Change, Changes, Figure, Summary
+from rig.records import key_of
 from rig.report import charts, words
 
 WIDE, TALL, LOW = 980, 380, 190
@@ -68,12 +69,11 @@ def _row(order: Sequence[Build], figure: Figure, control: str) -> Row:
     ratio = figure.to_control
     told = (
         f"{build.name}, {build.flavour} {build.version}\n{figure.metric}\n"
-        f"{words.quantity(figure.value, figure.unit)} "
-        f"({words.interval(figure.ci_low, figure.ci_high, figure.unit, figure.value)}), {figure.n_launches} launches"
+        f"{words.ranged(figure.value, figure.ci_low, figure.ci_high, figure.unit)}, {figure.n_launches} launches"
     )
     if ratio is not None:
-        told += f"\n{words.number(ratio.value)} times {control}'s "
-        told += f"({words.number(ratio.ci_low)} to {words.number(ratio.ci_high)})"
+        told += f"\n{words.quantity(ratio.value, 'ratio')} {control}'s "
+        told += f"({words.interval(ratio.ci_low, ratio.ci_high, 'ratio')})"
     return {
         "at": at,
         "value": figure.value,
@@ -132,7 +132,7 @@ def _marked(
     by_key = {row["key"]: row for row in rows}
     marks = []
     for change in steps:
-        row = by_key.get(_key(change))
+        row = by_key.get(key_of(change.metric, change.variant))
         if not change.confirmed or row is None:
             continue
         at = (place[change.build_before] + place[change.build_after]) / 2
@@ -144,11 +144,6 @@ def _marked(
     rule = base.mark_rule(strokeDash=[4, 3], strokeWidth=1, color=charts.MUTED).encode(x)
     text = base.mark_text(dx=4, align="left", fontSize=12, fontWeight="bold").encode(x, y, colour, alt.Text("text:N"))
     return [rule, text]
-
-
-def _key(change: Change) -> str:
-    inside = ",".join(f"{name}={change.variant[name]}" for name in sorted(change.variant))
-    return f"{change.metric}{{{inside}}}"
 
 
 def label(order: Sequence[Build], index: int) -> str:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from rig import store
 from rig.frames import Run
 from rig.matrix import chart, records, steps
-from rig.matrix.records import Change, Changes, Matrix, Moved, Stage, Summary
+from rig.matrix.records import Change, Changes, Matrix, Moved, Ratio, Stage, Summary
 from rig.matrix.rounds import stored_runs
 from rig.report import findings, words
 from rig.report import page as report_page
@@ -43,7 +43,7 @@ def render(place: Path) -> list[str]:
 
     StoreError where it is not whole.
     """
-    matrix = records.read(place / records.MATRIX, Matrix)
+    matrix = store.read(place / records.MATRIX, Matrix)
     runs = stored_runs(place, matrix)
     summary, changes = computed(matrix, runs)
     store.write_json(place / records.SUMMARY, summary)
@@ -57,7 +57,7 @@ def render(place: Path) -> list[str]:
 def computed(matrix: Matrix, runs: Mapping[str, Run]) -> tuple[Summary, Changes]:
     """Figures and steps, from what is stored alone."""
     known = steps.values(runs)
-    return steps.summary(matrix, known), steps.changes(matrix, known)
+    return steps.summary(matrix, known, steps.doubts(runs)), steps.changes(matrix, known)
 
 
 def html(matrix: Matrix, runs: Mapping[str, Run], summary: Summary, changes: Changes, notes: str = "") -> str:
@@ -99,7 +99,7 @@ def sentence(change: Change) -> str:
     return (
         f"From {change.version_before} to {change.version_after}, {_what(change)} goes from "
         f"{words.quantity(change.before, change.unit)} to {words.quantity(change.after, change.unit)}: "
-        f"{_times(change)}; its cause: {change.cause.told}."
+        f"{times(change.ratio)}; its cause: {change.cause.told}."
     )
 
 
@@ -111,9 +111,9 @@ def _what(change: Change) -> str:
     return f"a dispatch {words.policy(str(change.variant.get('policy', '')))}"
 
 
-def _times(change: Change) -> str:
-    ratio = change.ratio
-    return f"{words.number(ratio.value)} times ({words.number(ratio.ci_low)} to {words.number(ratio.ci_high)})"
+def times(ratio: Ratio | None) -> str:
+    """A ratio with its interval; nothing where there is none."""
+    return words.ranged(ratio.value, ratio.ci_low, ratio.ci_high, "ratio") if ratio is not None else ""
 
 
 def _banners(matrix: Matrix, runs: Mapping[str, Run]) -> list[str]:
@@ -152,11 +152,9 @@ def _about(matrix: Matrix, runs: Mapping[str, Run]) -> list[tuple[str, str]]:
 
 
 def _step(change: Change) -> Step:
-    found = change.found
-    first = f"{words.number(found.value)} times ({words.number(found.ci_low)} to {words.number(found.ci_high)})"
     told = (
         f"{words.quantity(change.before, change.unit)} to {words.quantity(change.after, change.unit)}, "
-        f"{_times(change)}. The search gave {first}, p {words.number(change.p)} by Holm. "
+        f"{times(change.ratio)}. The search gave {times(change.found)}, p {words.number(change.p)} by Holm. "
     )
     if change.p_confirmed is None:
         told += "It was not looked at again."
@@ -169,8 +167,7 @@ def _step(change: Change) -> Step:
         ("the software driver alone", change.cause.driver),
     ):
         if ratio is not None:
-            cause += f" With {part} alone changed, {words.number(ratio.value)} times "
-            cause += f"({words.number(ratio.ci_low)} to {words.number(ratio.ci_high)})."
+            cause += f" With {part} alone changed, {times(ratio)}."
     return Step(
         title=f"{change.build_before} to {change.build_after}: {_what(change)}",
         told=told,
@@ -181,11 +178,7 @@ def _step(change: Change) -> Step:
 
 
 def _moved(one: Moved) -> tuple[str, ...]:
-    ratio = one.ratio
-    times = (
-        f"{words.number(ratio.value)} ({words.number(ratio.ci_low)} to {words.number(ratio.ci_high)})" if ratio else ""
-    )
-    return one.metric, words.quantity(one.before, one.unit), words.quantity(one.after, one.unit), times
+    return one.metric, words.quantity(one.before, one.unit), words.quantity(one.after, one.unit), times(one.ratio)
 
 
 def _notes(text: str) -> list[Note]:
@@ -204,16 +197,13 @@ def _figures(summary: Summary) -> Table:
     rows = []
     for build in summary.builds:
         for figure in (one for one in summary.figures if one.build == build.name):
-            ratio = figure.to_control
             rows.append(
                 (
                     build.name,
                     figure.metric,
                     words.quantity(figure.value, figure.unit),
                     words.interval(figure.ci_low, figure.ci_high, figure.unit, figure.value),
-                    f"{words.number(ratio.value)} ({words.number(ratio.ci_low)} to {words.number(ratio.ci_high)})"
-                    if ratio
-                    else "",
+                    times(figure.to_control),
                     f"{figure.n_launches}",
                     figure.doubt,
                 )

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TypeVar
 
-import msgspec
+from rig.records import Count, Name, Record, Rig
 
-from rig.records import Count, Name, Record, Rig, decode
-from rig.store import StoreError
-
-MATRIX, CHANGES, SUMMARY, PAGE, BUILDS, TRACES = (
-    *("matrix.json", "changes.json", "summary.json", "index.html", "builds", "traces"),
-)
-
-T = TypeVar("T")
+MATRIX, CHANGES, SUMMARY, PAGE, BUILDS = "matrix.json", "changes.json", "summary.json", "index.html", "builds"
 
 
 class Stage(StrEnum):
@@ -162,11 +154,3 @@ class Summary(Record, frozen=True):
 
 def is_matrix(path: Path) -> bool:
     return (path / MATRIX).is_file()
-
-
-def read(path: Path, kind: type[T]) -> T:
-    """A file of a matrix. StoreError where it is not there or not whole."""
-    try:
-        return decode(path.read_bytes(), kind)
-    except (OSError, msgspec.DecodeError) as error:
-        raise StoreError(f"{path}: {error}") from None

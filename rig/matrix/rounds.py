@@ -16,10 +16,10 @@ import numpy as np
 from rig import __version__, assets, frames, store
 from rig.browsers import cache
 from rig.browsers import flags as browser_flags
-from rig.browsers.find import SHELL, BrowserMissing
+from rig.browsers.find import BrowserMissing, headless_only
 from rig.browsers.flags import AdapterAsked
-from rig.browsers.names import Wanted, order, parse
-from rig.browsers.providers import PROVIDERS
+from rig.browsers.names import Wanted, order
+from rig.browsers.providers import PROVIDERS, named
 from rig.config import Profile
 from rig.executors.chromium import ChromiumExecutor
 from rig.frames import Run
@@ -59,7 +59,7 @@ class Lane:
     def end(self, *, finished: bool, why: str) -> None:
         manifest = store.read_manifest(self.writer.path)
         self.writer.manifest(msgspec.structs.replace(manifest, ended=now(), finished=finished, why=why))
-        self.writer.__exit__(None, None, None)
+        self.writer.close()
         self.executor.close()
 
 
@@ -122,9 +122,8 @@ class Measuring:
         row = Build(name=name, run=wanted.folder, control=control, swapped=swapped, version=asked_for)
         try:
             browser = cache.build(wanted)
-            windowed = SHELL not in browser.path.name
             flags = browser_flags.flags(self.asked, version=browser.version)
-            if browser_flags.windowed(flags) and not windowed:
+            if browser_flags.windowed(flags) and headless_only(browser.path):
                 raise BrowserMissing("a headless shell, and this GPU's driver needs a browser with a window")
         except BrowserMissing as error:
             self.rows.append(msgspec.structs.replace(row, why=str(error)))
@@ -181,10 +180,10 @@ class Measuring:
             (one.build_before, one.build_after) for one in steps.changes(*self._known()).changes if one.confirmed
         }
         for names in sorted(confirmed):
-            wanted = [self._wanted(name) for name in names]
-            if any(one is None for one in wanted) or len({self._row(name).driver_sha256 for name in names}) < 2:
-                continue
-            a, b = (one for one in wanted if one is not None)
+            a, b = (named(name) for name in names)
+            same_driver = len({self._row(name).driver_sha256 for name in names}) < 2
+            if same_driver or not {a.provider, b.provider} <= PROVIDERS.keys():
+                continue  # with what is not in the cache no driver can be swapped
             mixed = [Wanted(x.provider, x.version, y) for x, y in ((a, b), (b, a))]
             for one in mixed:
                 if str(one) not in self.lanes:
@@ -239,11 +238,6 @@ class Measuring:
 
     def _row(self, name: str) -> Build:
         return next(row for row in self.rows if row.name == name)
-
-    def _wanted(self, name: str) -> Wanted | None:
-        """The build's name, or None where it is not in the cache: with a path no driver can be swapped."""
-        wanted = parse(name, tuple(PROVIDERS))
-        return wanted if wanted.provider in PROVIDERS else None
 
 
 def run_places(out: Path, matrix: Matrix) -> dict[str, Path]:

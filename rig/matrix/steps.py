@@ -48,7 +48,6 @@ class Values:
 
     metrics: dict[str, Metric] = field(default_factory=dict)
     by_build: dict[str, dict[str, dict[int, float]]] = field(default_factory=dict)
-    own: dict[str, dict[str, Metric]] = field(default_factory=dict)
 
     def row(self, build: str, key: str, rounds: Iterable[int]) -> Floats:
         """One value a round, NaN where there is none."""
@@ -59,6 +58,10 @@ class Values:
         """Logarithms, shape (builds, rounds)."""
         rows = np.array([self.row(build, key, rounds) for build in builds], dtype=np.float64)
         return np.log(np.where(rows > 0, rows, np.nan))
+
+    def mean(self, build: str, key: str, rounds: Iterable[int]) -> float:
+        """Geometric, over the rounds that there are."""
+        return float(np.exp(np.nanmean(self.table([build], key, rounds))))
 
 
 def values(runs: Mapping[str, Run]) -> Values:
@@ -78,7 +81,6 @@ def values(runs: Mapping[str, Run]) -> Values:
     owner: dict[int, tuple[str, int]] = {}
     for name, run in usable.items():
         owner |= {starts[name] + launch.launch: (name, launch.round) for launch in run.main.launches}
-        found.own[name] = {metric.key: metric for metric in analysis.summarise(run).metrics}
     for key, metric in found.metrics.items():
         for launch, value in metric.per_launch.items():
             name, number = owner[int(launch)]
@@ -86,11 +88,19 @@ def values(runs: Mapping[str, Run]) -> Values:
     return found
 
 
+def doubts(runs: Mapping[str, Run]) -> dict[str, dict[str, str]]:
+    """Why a figure is not to be relied on in a build's own run, by build and figure, where there is a reason."""
+    found = {name: analysis.summarise(run).metrics for name, run in runs.items()}
+    return {name: {one.key: one.reason for one in metrics if one.reason} for name, metrics in found.items()}
+
+
 # --- figures -----------------------------------------------------------------------------------------------------
 
 
-def summary(matrix: Matrix, known: Values) -> Summary:
-    """Watched figures of every build, and each over the control's: the scatter pooled over all builds."""
+def summary(matrix: Matrix, known: Values, doubted: Mapping[str, Mapping[str, str]] | None = None) -> Summary:
+    """Watched figures of every build, and each over the control's: the scatter pooled over all builds. `doubted`: what
+    `doubts` found.
+    """
     names = [one.name for one in matrix.builds if not one.swapped]
     rounds = numbers(matrix, Stage.search)
     control = matrix.control
@@ -105,9 +115,8 @@ def summary(matrix: Matrix, known: Values) -> Summary:
             if row.size < 2:
                 continue
             interval = stats.geometric_interval(row, LEVEL)
-            own = known.own.get(name, {}).get(key)
             apart = (
-                _ratio(blocks.contrast(names.index(control.name), index))
+                ratio(blocks.contrast(names.index(control.name), index))
                 if blocks is not None and control is not None and name != control.name and _has(known, control, key)
                 else None
             )
@@ -121,7 +130,7 @@ def summary(matrix: Matrix, known: Values) -> Summary:
                     ci_high=interval.high,
                     n_launches=row.size,
                     to_control=apart,
-                    doubt=own.reason if own is not None else "",
+                    doubt=(doubted or {}).get(name, {}).get(key, ""),
                 )
             )
     return Summary(schema=SCHEMA, control=control.name if control else "", builds=matrix.builds, figures=tuple(figures))
@@ -215,7 +224,7 @@ def _change(matrix: Matrix, known: Values, one: Candidate, again: Contrast | Non
     metric = known.metrics[one.key]
     settled = again or one.shift
     stage = Stage.confirm if again is not None else Stage.search
-    sides = [_mean(known, build, one.key, numbers(matrix, stage)) for build in (one.before, one.after)]
+    sides = [known.mean(build.name, one.key, numbers(matrix, stage)) for build in (one.before, one.after)]
     same_way = again is not None and np.sign(again.value) == np.sign(one.shift.value)
     confirmed = bool(p is not None and p <= ALPHA and same_way)
     return Change(
@@ -228,8 +237,8 @@ def _change(matrix: Matrix, known: Values, one: Candidate, again: Contrast | Non
         version_after=one.after.version,
         before=sides[0],
         after=sides[1],
-        ratio=_ratio(settled),
-        found=_ratio(one.shift),
+        ratio=ratio(settled),
+        found=ratio(one.shift),
         p=one.p,
         confirmed=confirmed,
         p_confirmed=p,
@@ -287,8 +296,8 @@ def cause(matrix: Matrix, known: Values, one: Candidate) -> Cause:
     told = [name for name, shift in (("browser", browser), ("software driver", driver)) if _explains(shift, one.shift)]
     return Cause(
         told=f"the {' and the '.join(told)}" if told else "not shown: neither part is told from none",
-        browser=_ratio(browser),
-        driver=_ratio(driver),
+        browser=ratio(browser),
+        driver=ratio(driver),
     )
 
 
@@ -332,8 +341,8 @@ def _moved(known: Values, one: Candidate, rounds: Sequence[int]) -> tuple[Moved,
         shift = _paired(known, key, {one.before.name: -1, one.after.name: 1}, rounds)
         if shift is None or shift.p > 1 - LEVEL or abs(shift.value) < np.log1p(MARGIN):
             continue
-        before, after = (_mean(known, build, key, rounds) for build in (one.before, one.after))
-        found.append((shift.p, Moved(metric=key, unit=metric.unit, before=before, after=after, ratio=_ratio(shift))))
+        before, after = (known.mean(build.name, key, rounds) for build in (one.before, one.after))
+        found.append((shift.p, Moved(metric=key, unit=metric.unit, before=before, after=after, ratio=ratio(shift))))
     return tuple(moved for _, moved in sorted(found, key=lambda pair: pair[0])[:MOST_MOVED])
 
 
@@ -352,15 +361,10 @@ def _blocks(table: Floats) -> Blocks | None:
         return None
 
 
-def _ratio(shift: Contrast) -> Ratio:
+def ratio(shift: Contrast) -> Ratio:
+    """A difference of logarithms as a ratio."""
     low, high = shift.interval(LEVEL)
     return Ratio(value=float(np.exp(shift.value)), ci_low=float(np.exp(low)), ci_high=float(np.exp(high)))
-
-
-def _mean(known: Values, build: Build, key: str, rounds: Sequence[int]) -> float:
-    row = known.row(build.name, key, rounds)
-    row = row[np.isfinite(row) & (row > 0)]
-    return float(np.exp(np.log(row).mean()))
 
 
 def _p(shift: Contrast | None) -> float:

@@ -8,18 +8,21 @@ import numpy as np
 from msgspec import structs
 
 from rig import stats
-from rig.compare import ALPHA, MARGIN, welch
+from rig.compare import ALPHA, MARGIN, MOST_FAILED, welch
 from rig.frames import Run
-from rig.matrix.records import Matrix, Ratio, Stage
-from rig.matrix.steps import LEAST_ROUNDS, Values, numbers, watched
+from rig.matrix.records import Matrix, Stage
+from rig.matrix.steps import LEAST_ROUNDS, Values, numbers, ratio, watched
 from rig.nights.records import Shift
 from rig.report import words
 from rig.stats import Contrast, Floats
 
-LEVEL = 0.95
-
-MOST_FAILED = 0.5
-"""A night of whose builds a larger share has no figures says nothing of the rest either."""
+ERROR = (
+    "Each build's cost is taken over the control's, round by round, so that what the machine does to both drops out; "
+    "the rounds of the two nights are independent samples (Welch). Of nights alike, any comes out worse or better with "
+    f"a probability of at most {words.level(ALPHA)}, as far as rounds of one night scatter as those of two nights do; "
+    "what is found must come out so once more in rounds of its own."
+)
+"""What the verdicts of a night are worth."""
 
 Side = tuple[Matrix, Values]
 
@@ -68,10 +71,7 @@ def _told(what: object) -> str:
 def shifts(before: Side, after: Side) -> list[Shift]:
     """Every watched figure of every build that both nights have, tonight over then.
 
-    Each build's cost is taken over the control's, round by round, so that what the machine does to both drops out; the
-    rounds of the two nights are independent samples (Welch). Of nights alike, any comes out worse or better with a
-    probability of at most ALPHA, as far as rounds of one night scatter as those of two nights do; what is found must
-    come out so once more in rounds of its own.
+    How, and how sure, ERROR says.
     """
     (old, then), (new, now) = before, after
     control = new.control.name if new.control else ""
@@ -86,7 +86,7 @@ def shifts(before: Side, after: Side) -> list[Shift]:
             if x.size < LEAST_ROUNDS or y.size < LEAST_ROUNDS:
                 continue
             shift = welch(x, y)
-            sides = [_mean(v, build, key, numbers(m, Stage.search)) for v, m in ((then, old), (now, new))]
+            sides = [v.mean(build, key, numbers(m, Stage.search)) for v, m in ((then, old), (now, new))]
             found.append(
                 Shift(
                     build=build,
@@ -94,7 +94,7 @@ def shifts(before: Side, after: Side) -> list[Shift]:
                     unit=metric.unit,
                     before=sides[0],
                     after=sides[1],
-                    ratio=_ratio(shift),
+                    ratio=ratio(shift),
                     p=shift.p,
                 )
             )
@@ -138,13 +138,3 @@ def _over_control(known: Values, build: str, control: str, key: str, rounds: Seq
     rows = known.table([build, control] if control and control != build else [build], key, rounds)
     values = rows[0] - rows[1] if len(rows) == 2 else rows[0]
     return np.asarray(values[np.isfinite(values)], dtype=np.float64)
-
-
-def _mean(known: Values, build: str, key: str, rounds: Sequence[int]) -> float:
-    row = known.table([build], key, rounds)[0]
-    return float(np.exp(row[np.isfinite(row)].mean()))
-
-
-def _ratio(shift: Contrast) -> Ratio:
-    low, high = shift.interval(LEVEL)
-    return Ratio(value=float(np.exp(shift.value)), ci_low=float(np.exp(low)), ci_high=float(np.exp(high)))

@@ -22,6 +22,7 @@ from rig.measure import Exit
 from rig.nights import judge, page, records
 from rig.nights.records import Config, Night, Slot, State
 from rig.records import SCHEMA
+from rig.report import words
 from rig.runner import NotQuiet
 
 
@@ -50,7 +51,7 @@ def measure(
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise store.StoreError(f"another night is running in {folder}") from None
-        last = next((night for night in reversed(records.stored(folder)) if night.good), None)
+        last = records.last_good(records.stored(folder))
         began = datetime.now(UTC)
         out = folder / records.FOLDER / f"{began:%Y%m%dT%H%M%SZ}"
         chosen = profile_of(plan)
@@ -80,7 +81,7 @@ Before = tuple[Matrix, dict[str, Run], steps.Values]
 
 
 def _read(place: Path) -> Before:
-    matrix = matrix_records.read(place / matrix_records.MATRIX, Matrix)
+    matrix = store.read(place / matrix_records.MATRIX, Matrix)
     runs = stored_runs(place, matrix)
     return matrix, runs, steps.values(runs)
 
@@ -88,7 +89,7 @@ def _read(place: Path) -> Before:
 def judged(out: Path, last: Night | None, before: Before | None, broke: str = "") -> Night:
     """What a stored matrix says as a night after the last good one."""
     matrix, runs, known = _read(out)
-    changes = matrix_records.read(out / matrix_records.CHANGES, Changes)
+    changes = store.read(out / matrix_records.CHANGES, Changes)
     rows = [one for one in matrix.builds if not one.swapped]
     slots = tuple(Slot(name=one.name, version=one.version, sha256=one.sha256, why=one.why) for one in rows)
     lost: tuple[str, ...] = ()
@@ -115,7 +116,7 @@ def judged(out: Path, last: Night | None, before: Before | None, broke: str = ""
         exit=exit_of(state),
         why=why,
         compared_with=last.id if last is not None and state not in (State.invalid, State.apart) else "",
-        error=" ".join((judge.shifts.__doc__ or "").split("\n\n")[1].split()),
+        error=judge.ERROR,
         environment=environment,
         builds=slots,
         lost=lost,
@@ -135,8 +136,8 @@ def _state(forbids: Sequence[str], shifts: Sequence[records.Shift], lost: Sequen
     worse = [one for one in shifts if one.worse]
     if worse:
         first = max(worse, key=lambda one: one.ratio.value)
-        times = f"{first.ratio.value:.3g} times ({first.ratio.ci_low:.3g} to {first.ratio.ci_high:.3g})"
-        return State.worse, f"{len(worse)} costs are worse, most of all {first.metric} of {first.build}: {times}"
+        told = f"most of all {first.metric} of {first.build}: {matrix_page.times(first.ratio)}"
+        return State.worse, f"{words.counted(len(worse), 'cost')} worse, {told}"
     if lost:
         return State.lost, f"builds that had figures have none: {', '.join(lost)}"
     return State.fine, f"none of {len(shifts)} costs is worse"

@@ -9,11 +9,14 @@ from pathlib import Path
 from markupsafe import Markup
 
 from rig import store
+from rig.matrix.page import times
 from rig.matrix.records import PAGE as MATRIX_PAGE
 from rig.nights import records
 from rig.nights.records import Night, State
+from rig.records import SCHEMA
 from rig.report import page as report_page
 from rig.report import words
+from rig.report.environment import Table
 
 TOLD = {
     State.fine: "fine",
@@ -47,12 +50,12 @@ def render(folder: Path) -> None:
     """Writes the index of nights, and nights.json beside it."""
     nights = records.stored(folder)
     store.write_text(folder / records.PAGE, html(nights))
-    last = next((night for night in reversed(nights) if night.good), None)
+    last = records.last_good(nights)
     latest = nights[-1] if nights else None
     store.write_json(
         folder / records.NIGHTS,
         {
-            "schema": latest.schema if latest else 1,
+            "schema": SCHEMA,
             "last_good": last.id if last else None,
             "latest": latest.id if latest else None,
             "state": str(latest.state) if latest else None,
@@ -67,7 +70,7 @@ def render(folder: Path) -> None:
 
 def html(nights: list[Night]) -> str:
     """The index: newest first, a gap said where nights are missing."""
-    last = next((night for night in reversed(nights) if night.good), None)
+    last = records.last_good(nights)
     lede = ["No night yet."]
     if nights:
         latest = nights[-1]
@@ -109,18 +112,22 @@ def _row(night: Night) -> Row:
     )
 
 
-def _worst(nights: list[Night]) -> list[tuple[str, ...]]:
+def _worst(nights: list[Night]) -> Table:
     """What the latest night found worse or better."""
     latest = nights[-1].shifts if nights else ()
     changed = sorted((one for one in latest if one.worse or one.better), key=lambda one: -one.ratio.value)
-    return [
-        (
-            "worse" if one.worse else "better",
-            one.build,
-            one.metric,
-            words.quantity(one.before, one.unit),
-            words.quantity(one.after, one.unit),
-            f"{words.number(one.ratio.value)} ({words.number(one.ratio.ci_low)} to {words.number(one.ratio.ci_high)})",
-        )
-        for one in changed
-    ]
+    return Table(
+        "changed",
+        ("Verdict", "Build", "Figure", "Last good night", "Now", "Times, over the control's"),
+        tuple(
+            (
+                "worse" if one.worse else "better",
+                one.build,
+                one.metric,
+                words.quantity(one.before, one.unit),
+                words.quantity(one.after, one.unit),
+                times(one.ratio),
+            )
+            for one in changed
+        ),
+    )

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
-import tomllib
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
+from rig import config
 from rig.browsers.flags import AdapterAsked
-from rig.config import ProfileError
 from rig.matrix.records import Ratio
 from rig.records import Name, Record, decode
 
@@ -96,14 +95,7 @@ class Night(Record, frozen=True):
 
 def load(path: Path) -> Config:
     """A night's plan, from TOML. ProfileError, in one line that names the place."""
-    try:
-        return msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), Config)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ProfileError(f"{path}: {error}") from None
-    except msgspec.ValidationError as error:
-        what, _, place = str(error).partition(" - at ")
-        place = re.sub(r"^`?\$\.?|`$", "", place)
-        raise ProfileError(f"{path}: {place + ': ' if place else ''}{what}") from None
+    return config.convert(config.read_toml(path, str(path)), Config, str(path))
 
 
 def stored(folder: Path) -> list[Night]:
@@ -115,3 +107,8 @@ def stored(folder: Path) -> list[Night]:
         except (OSError, msgspec.DecodeError):
             continue
     return found
+
+
+def last_good(nights: Sequence[Night]) -> Night | None:
+    """The latest that others may be compared with."""
+    return next((night for night in reversed(nights) if night.good), None)

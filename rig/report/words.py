@@ -171,6 +171,11 @@ def interval(low: float | None, high: float | None, unit: str, beside: float | N
     return f"{number(low / divisor)} to {number(high / divisor)}"
 
 
+def ranged(value: float | None, low: float | None, high: float | None, unit: str) -> str:
+    """`1.2 times (1.15 to 1.25)`: a value with its interval."""
+    return f"{quantity(value, unit)} ({interval(low, high, unit, value)})"
+
+
 def percent(fraction: float | None) -> str:
     """A measured fraction in percent."""
     return MISSING if fraction is None else quantity(fraction, "fraction")
