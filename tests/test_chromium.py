@@ -401,6 +401,12 @@ def test_b56_a_program_that_is_no_browser_is_one_line_with_its_exit(wrapper: Cal
     assert "\n" not in str(caught.value)
 
 
+def test_an_old_shell_that_knows_no_version_option_is_asked_by_its_devtools(
+    wrapper: Callable[[str, str], Path], browser: Browser
+) -> None:
+    assert find.find(str(wrapper("exit 1", 'exec REAL "$@"'))).version == browser.version
+
+
 def test_b56_a_browser_that_exits_at_once_is_a_crash_with_one_line(wrapper: Callable[[str, str], Path]) -> None:
     path = wrapper("echo Chromium 1.2.3.4", "exit 3")
     executor = ChromiumExecutor(find.find(str(path)), ())
