@@ -32,7 +32,7 @@ def matrix(
         list[str] | None, typer.Option("--set", help="Override, e.g. launches.looks=[8].", metavar="K=V")
     ] = None,
     adapter: Annotated[AdapterAsked, typer.Option(help="Which adapter to ask for.")] = AdapterAsked.any,
-    swap: Annotated[bool, typer.Option(help="Tell a browser from its software driver at confirmed steps.")] = True,
+    explain: Annotated[bool, typer.Option(help="Look into confirmed steps: with drivers swapped, and traced.")] = True,
     out_: Annotated[Path, typer.Option("--out", help="Where the matrix goes: a new or empty folder.")] = Path("matrix"),
 ) -> None:
     """Measure builds of Chromium in turn, round after round; find the steps between them, and look at those again."""
@@ -45,7 +45,7 @@ def matrix(
     asked = _one_adapter(adapter)
     if out_.exists() and any(out_.iterdir()):
         raise fail(Exit.usage, f"{out_} is not empty")
-    measuring = Measuring(out_, chosen, asked, ("rig", *sys.argv[1:]), progress, swap=swap)
+    measuring = Measuring(out_, chosen, asked, ("rig", *sys.argv[1:]), progress, explain=explain)
     try:
         found = measuring.run(wanted, pinned)
     except store.StoreError as error:

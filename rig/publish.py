@@ -67,8 +67,8 @@ def _copy_run(run: Path, to: Path, *, launches_packed: bool = False) -> None:
 
 
 def _copy_matrix(matrix: Path, to: Path) -> None:
-    """The matrix, its notes, and its builds' runs; of those `rig report` makes the reports."""
-    for name in (matrix_records.MATRIX, matrix_page.NOTES):
+    """The matrix, its notes, what its traces tell, and its builds' runs; of those `rig report` makes the reports."""
+    for name in (matrix_records.MATRIX, matrix_records.TRACES, matrix_page.NOTES):
         if (matrix / name).is_file():
             shutil.copyfile(matrix / name, to / name)
     for run in sorted((matrix / matrix_records.BUILDS).iterdir()):

@@ -193,7 +193,7 @@ def test_b52_a_build_that_cannot_run_stays_a_row_with_its_reason(tmp_path: Path)
 def test_an_identical_pair_under_two_names_is_no_step_and_makes_a_page(tmp_path: Path) -> None:
     browser = find.find().path
     pair = [_wrapper(tmp_path / name, browser) for name in ("first", "second")]
-    measuring = Measuring(tmp_path / "m", _profile(), AdapterAsked.software, ("rig", "matrix"), swap=False)
+    measuring = Measuring(tmp_path / "m", _profile(), AdapterAsked.software, ("rig", "matrix"), explain=False)
     result = measuring.run([Wanted("path", str(path)) for path in pair], None)
     assert result.finished, result.why
     assert [build.why for build in result.builds] == ["", ""]

@@ -11,7 +11,7 @@ import contextlib
 import importlib.metadata
 import os
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -31,6 +31,7 @@ from rig.records import Adapter, Build, Clock, Outcome, Policy, Program
 T = TypeVar("T")
 
 LAUNCH_LIMIT_S = 60.0
+TRACE_LIMIT_S = 60.0
 CLOSE_LIMIT_S = 5.0
 CLOSE_STEP_S = 0.01
 
@@ -213,6 +214,16 @@ class ChromiumSession(WireSession):
             return {entry["type"].lower(): entry["id"] for entry in info["processInfo"]}
 
         return self._run(ask(), CALL_LIMIT_S)
+
+    def start_trace(self, categories: Sequence[str]) -> None:
+        """Has DevTools trace all processes of the browser, which costs them time."""
+        assert self._process is not None
+        self._run(self._process.start_tracing(categories=list(categories)), CALL_LIMIT_S)
+
+    def end_trace(self) -> bytes:
+        """The trace since start_trace, as JSON."""
+        assert self._process is not None
+        return self._run(self._process.stop_tracing(), TRACE_LIMIT_S)
 
     # --- one call ---
 

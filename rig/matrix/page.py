@@ -10,8 +10,8 @@ from markupsafe import Markup
 
 from rig import store
 from rig.frames import Run
-from rig.matrix import chart, records, steps
-from rig.matrix.records import Change, Changes, Matrix, Moved, Ratio, Stage, Summary
+from rig.matrix import chart, records, steps, traces
+from rig.matrix.records import Change, Changes, Event, Matrix, Moved, Ratio, Stage, Summary, Traced
 from rig.matrix.rounds import stored_runs
 from rig.report import findings, words
 from rig.report import page as report_page
@@ -30,6 +30,8 @@ class Step:
     cause: str
     beside: str
     moved: Table
+    seen: str
+    traced: Table
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ def render(place: Path) -> list[str]:
     """
     matrix = store.read(place / records.MATRIX, Matrix)
     runs = stored_runs(place, matrix)
-    summary, changes = computed(matrix, runs)
+    summary, changes = computed(matrix, runs, traces.stored(place))
     store.write_json(place / records.SUMMARY, summary)
     store.write_json(place / records.CHANGES, changes)
     notes = place / NOTES
@@ -54,10 +56,10 @@ def render(place: Path) -> list[str]:
     return headline(matrix, changes)
 
 
-def computed(matrix: Matrix, runs: Mapping[str, Run]) -> tuple[Summary, Changes]:
+def computed(matrix: Matrix, runs: Mapping[str, Run], traced: Sequence[records.Trace] = ()) -> tuple[Summary, Changes]:
     """Figures and steps, from what is stored alone."""
     known = steps.values(runs)
-    return steps.summary(matrix, known, steps.doubts(runs)), steps.changes(matrix, known)
+    return steps.summary(matrix, known, steps.doubts(runs)), steps.changes(matrix, known, traced)
 
 
 def html(matrix: Matrix, runs: Mapping[str, Run], summary: Summary, changes: Changes, notes: str = "") -> str:
@@ -174,11 +176,48 @@ def _step(change: Change) -> Step:
         cause=cause,
         beside="What else moved between the two; these were not tested together, and are told to explain.",
         moved=Table("moved", ("Figure", "Before", "After", "Times"), tuple(_moved(one) for one in change.moved)),
+        seen=_seen(change.traced),
+        traced=_traced(change.traced),
     )
 
 
 def _moved(one: Moved) -> tuple[str, ...]:
     return one.metric, words.quantity(one.before, one.unit), words.quantity(one.after, one.unit), times(one.ratio)
+
+
+def _seen(traced: Traced | None) -> str:
+    """What was looked at under DevTools' tracing, in a line; nothing where it was not."""
+    if traced is None:
+        return ""
+    if traced.why:
+        return f"Traces of both sides could not be had: {traced.why}."
+    told = (
+        f"Traced by DevTools, which costs time of its own ({words.quantity(traced.us_before, 'us')} a dispatch before, "
+        f"{words.quantity(traced.us_after, 'us')} after), in {words.counted(traced.launches, 'launch', 'launches')} of "
+        "each"
+    )
+    if not traced.events:
+        return f"{told}: no event tells all launches of one side from all of the other."
+    return (
+        f"{told}: what tells all launches of one side from all of the other, for each dispatch. An event's time is its "
+        "own, without the events inside it."
+    )
+
+
+def _traced(traced: Traced | None) -> Table:
+    head = ("Process, thread", "Event", "Times a dispatch", "Its time by wall", "Its CPU time")
+    return Table("traced", head, tuple(_event(one) for one in traced.events) if traced is not None else ())
+
+
+def _event(one: Event) -> tuple[str, ...]:
+    cpu = one.own_cpu_us_before, one.own_cpu_us_after
+    return (
+        f"{one.process}, {one.thread}",
+        one.event,
+        f"{words.number(one.times_before)} → {words.number(one.times_after)}",
+        f"{words.quantity(one.own_us_before, 'us')} → {words.quantity(one.own_us_after, 'us')}",
+        "" if None in cpu else " → ".join(words.quantity(us, "us") for us in cpu if us is not None),
+    )
 
 
 def _notes(text: str) -> list[Note]:

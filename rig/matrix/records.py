@@ -6,8 +6,10 @@ from enum import StrEnum
 from pathlib import Path
 
 from rig.records import Count, Name, Record, Rig
+from rig.trace import Activity
 
 MATRIX, CHANGES, SUMMARY, PAGE, BUILDS = "matrix.json", "changes.json", "summary.json", "index.html", "builds"
+TRACES, RAW_TRACES = "traces.json", "traces"
 
 
 class Stage(StrEnum):
@@ -106,6 +108,53 @@ class Cause(Record, frozen=True):
     driver: Ratio | None = None
 
 
+class Trace(Record, frozen=True):
+    """What DevTools traced of one launch of a build, while it ran the cell of a figure again and again.
+
+    `us`: of all its dispatches by wall, with what tracing costs; `why`: the reason why there is no trace.
+    """
+
+    build: Name
+    metric: Name
+    launch: Count
+    dispatches: Count = 0
+    us: float = 0
+    activities: tuple[Activity, ...] = ()
+    why: str = ""
+
+
+class Traces(Record, frozen=True):
+    schema: int
+    categories: tuple[str, ...]
+    traces: tuple[Trace, ...]
+
+
+class Event(Record, frozen=True):
+    """An event of a thread on both sides of a step, for each dispatch: how often, and its own time by wall and CPU."""
+
+    process: str
+    thread: str
+    event: Name
+    times_before: float
+    times_after: float
+    own_us_before: float
+    own_us_after: float
+    own_cpu_us_before: float | None
+    own_cpu_us_after: float | None
+
+
+class Traced(Record, frozen=True):
+    """What the traces of both sides of a step show: those events that all launches of one side tell from all of the
+    other. `us_before`, `us_after`: a dispatch while it was traced. `why`: the reason where there is nothing to see.
+    """
+
+    launches: Count = 0
+    us_before: float = 0
+    us_after: float = 0
+    events: tuple[Event, ...] = ()
+    why: str = ""
+
+
 class Change(Record, frozen=True):
     """A step of one figure between two neighbouring builds. `before`, `after` and `ratio` are of the confirming rounds
     where there are such, which had no part in its choice; else, and in `found`, of the search.
@@ -129,6 +178,7 @@ class Change(Record, frozen=True):
     p_confirmed: float | None
     cause: Cause
     moved: tuple[Moved, ...] = ()
+    traced: Traced | None = None
 
 
 class Changes(Record, frozen=True):

@@ -6,14 +6,14 @@ It decides nothing about figures: which steps to look at again, rig.matrix.steps
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
-from rig import __version__, assets, frames, store
+from rig import __version__, assets, frames, store, trace
 from rig.browsers import cache
 from rig.browsers import flags as browser_flags
 from rig.browsers.find import BrowserMissing, headless_only
@@ -22,15 +22,19 @@ from rig.browsers.names import Wanted, order
 from rig.browsers.providers import PROVIDERS, named
 from rig.config import Profile
 from rig.executors.chromium import ChromiumExecutor
+from rig.experiments.base import MAIN
 from rig.frames import Run
-from rig.matrix import records, steps
-from rig.matrix.records import Build, Matrix, Rounds, Stage
+from rig.matrix import records, steps, traces, tracing
+from rig.matrix.records import Build, Change, Matrix, Rounds, Stage, Trace, Traces
 from rig.measure import accept, begun, render
 from rig.records import SCHEMA, Rig
 from rig.runner import AdapterRefused, NoResult, NotQuiet, Runner, now
 
 SEARCH_SHARE = 0.55
 """Of the budget, for the first stage: what it finds must be looked at again."""
+
+CONFIRM_SHARE, SWAP_SHARE = 0.55, 0.75
+"""Of what is then left, where steps are to be explained too."""
 
 LEAST_LAUNCH_S = 20.0
 
@@ -74,7 +78,7 @@ class Measuring:
     asked: AdapterAsked
     command: tuple[str, ...]
     progress: Callable[[str], None] = lambda _: None
-    swap: bool = True
+    explain: bool = True
     suspects: Callable[[Matrix, steps.Values], set[str]] = lambda *_: set()
     lanes: dict[str, Lane] = field(default_factory=dict)
     rows: list[Build] = field(default_factory=list)
@@ -97,8 +101,10 @@ class Measuring:
             self.rows.sort(key=lambda row: order(row.version))
             self._store(False, "still running")
             self._search()
-            found = self._look_again(control)
-            self._swap(found)
+            self._look_again(control)
+            confirmed = self._confirmed()
+            self._swap(confirmed)
+            self._trace(confirmed)
             measured = [lane for lane in self.lanes.values() if not lane.why]
             finished, why = bool(measured), f"{self.number} rounds" if measured else "no build could be measured"
         except NotQuiet as error:
@@ -160,26 +166,30 @@ class Measuring:
         names = [row.name for row in self.rows if row.name in self.lanes]
         self._rounds_of(Stage.search, names, self.profile.budget_s * SEARCH_SHARE)
 
-    def _look_again(self, control: Wanted | None) -> list[steps.Candidate]:
+    def _look_again(self, control: Wanted | None) -> None:
         """Both sides of every step that the search shows, and the control, in as many rounds once more."""
         known = self._known()
         found, _ = steps.search(*known)
         names = {side.name for one in found for side in (one.before, one.after)} | self.suspects(*known)
         if names:
             self.progress(f"looking again at {', '.join(sorted(names))}")
-            left_s = self.profile.budget_s - (time.monotonic() - self.start)
             names |= {str(control)} & self.lanes.keys()
-            self._rounds_of(Stage.confirm, sorted(names), left_s * (0.55 if self.swap else 1.0))
+            self._rounds_of(Stage.confirm, sorted(names), self._left_s() * (CONFIRM_SHARE if self.explain else 1.0))
+
+    def _confirmed(self) -> dict[tuple[str, str], list[Change]]:
+        """The confirmed steps by the builds on both sides, where they are to be explained."""
+        found: dict[tuple[str, str], list[Change]] = {}
+        if self.explain:
+            for one in steps.changes(*self._known()).changes:
+                if one.confirmed:
+                    found.setdefault((one.build_before, one.build_after), []).append(one)
         return found
 
-    def _swap(self, found: Sequence[steps.Candidate]) -> None:
+    def _swap(self, pairs: Collection[tuple[str, str]]) -> None:
         """Each confirmed step once more in all four ways to put its browsers and drivers together."""
-        if not (self.swap and found and self.asked is AdapterAsked.software):
+        if self.asked is not AdapterAsked.software:
             return
-        confirmed = {
-            (one.build_before, one.build_after) for one in steps.changes(*self._known()).changes if one.confirmed
-        }
-        for names in sorted(confirmed):
+        for names in sorted(pairs):
             a, b = (named(name) for name in names)
             same_driver = len({self._row(name).driver_sha256 for name in names}) < 2
             if same_driver or not {a.provider, b.provider} <= PROVIDERS.keys():
@@ -189,9 +199,27 @@ class Measuring:
                 if str(one) not in self.lanes:
                     self._enter(one, swapped=True)
             four = [*names, *(str(one) for one in mixed)]
-            left_s = self.profile.budget_s - (time.monotonic() - self.start)
             if all(name in self.lanes for name in four):
-                self._rounds_of(Stage.swap, four, left_s / len(confirmed))
+                self._rounds_of(Stage.swap, four, self._left_s() * SWAP_SHARE / len(pairs))
+
+    def _trace(self, pairs: Mapping[tuple[str, str], Sequence[Change]]) -> None:
+        """Both sides of each confirmed step under DevTools' tracing, launch by launch in turn, while there is time."""
+        taken: list[Trace] = []
+        longest_s = 0.0
+        for names, changes in sorted(pairs.items()):
+            self.progress(f"tracing {' and '.join(names)}")
+            for number in range(traces.LAUNCHES):
+                for lane in (self.lanes[name] for name in (names if number % 2 else names[::-1])):
+                    cells = tracing.cells(changes, lane.runner.cells[MAIN])
+                    began = time.monotonic()
+                    if why := lane.why or ("the budget was spent" if self._left_s() < longest_s else ""):
+                        taken += [Trace(lane.build.name, key, number, why=why) for key in cells]
+                        continue
+                    taken += tracing.take(lane.executor, cells, lane.build.name, number, self.out / records.RAW_TRACES)
+                    lane.executor.rest()
+                    longest_s = max(longest_s, time.monotonic() - began)
+        if taken:
+            store.write_json(self.out / records.TRACES, Traces(SCHEMA, trace.CATEGORIES, tuple(taken)))
 
     def _rounds_of(self, stage: Stage, names: Sequence[str], budget_s: float) -> None:
         """Rounds of a stage until there are enough, or the next would not fit into the budget."""
@@ -213,6 +241,9 @@ class Measuring:
             self.stages = [*(one for one in self.stages if one.first != first), done]
             self._store(False, "still running")
             self.progress(f"{stage}: round {self.number - first} of {self.rounds}")
+
+    def _left_s(self) -> float:
+        return self.profile.budget_s - (time.monotonic() - self.start)
 
     # --- what there is so far ---
 

@@ -11,7 +11,8 @@ import numpy as np
 from rig import analysis, stats
 from rig.compare import ALPHA, MARGIN, as_one
 from rig.frames import Run
-from rig.matrix.records import Build, Cause, Change, Changes, Figure, Matrix, Moved, Ratio, Stage, Summary
+from rig.matrix import traces
+from rig.matrix.records import Build, Cause, Change, Changes, Figure, Matrix, Moved, Ratio, Stage, Summary, Trace
 from rig.records import SCHEMA, Metric
 from rig.report import words
 from rig.stats import Blocks, Contrast, Floats
@@ -189,8 +190,10 @@ def search(matrix: Matrix, known: Values) -> tuple[list[Candidate], int]:
     return found, len(tested)
 
 
-def changes(matrix: Matrix, known: Values) -> Changes:
-    """Every step, whether the second set of rounds confirms it, and its cause as far as the swapped drivers show it."""
+def changes(matrix: Matrix, known: Values, traced: Sequence[Trace] = ()) -> Changes:
+    """Every step, whether the second set of rounds confirms it, its cause as far as the swapped drivers show it, and
+    what traces of both sides show.
+    """
     found, tests = search(matrix, known)
     rounds = numbers(matrix, Stage.confirm)
     again = [_again(matrix, known, one) for one in found]
@@ -214,13 +217,20 @@ def changes(matrix: Matrix, known: Values) -> Changes:
         rounds=len(numbers(matrix, Stage.search)),
         rounds_confirming=len(rounds),
         changes=tuple(
-            _change(matrix, known, one, shift, p_again.get(index))
+            _change(matrix, known, one, shift, p_again.get(index), traced)
             for index, (one, shift) in enumerate(zip(found, again, strict=True))
         ),
     )
 
 
-def _change(matrix: Matrix, known: Values, one: Candidate, again: Contrast | None, p: float | None) -> Change:
+def _change(
+    matrix: Matrix,
+    known: Values,
+    one: Candidate,
+    again: Contrast | None,
+    p: float | None,
+    traced: Sequence[Trace],
+) -> Change:
     metric = known.metrics[one.key]
     settled = again or one.shift
     stage = Stage.confirm if again is not None else Stage.search
@@ -244,6 +254,7 @@ def _change(matrix: Matrix, known: Values, one: Candidate, again: Contrast | Non
         p_confirmed=p,
         cause=cause(matrix, known, one) if confirmed else Cause(told="not looked for: the step is not confirmed"),
         moved=_moved(known, one, numbers(matrix, stage)),
+        traced=traces.between(traced, one.key, one.before.name, one.after.name) if confirmed else None,
     )
 
 

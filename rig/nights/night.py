@@ -63,7 +63,7 @@ def measure(
                 return set()
             return judge.suspects(judge.shifts((before[0], before[2]), (matrix, known)))
 
-        measuring = Measuring(out, chosen, plan.adapter, tuple(command), progress, swap=False, suspects=suspects)
+        measuring = Measuring(out, chosen, plan.adapter, tuple(command), progress, explain=False, suspects=suspects)
         broke = ""
         try:
             measuring.run(builds, control)
