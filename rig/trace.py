@@ -19,7 +19,8 @@ CATEGORIES = (
 
 class Activity(Record, frozen=True):
     """An event of a thread, all its occurrences together. `own_us`: by wall, without the events inside it, but with
-    the time that the thread was kept waiting for a core; `own_cpu_us`: its CPU time, likewise, where the trace has it.
+    the time that the thread was kept waiting for a core; `own_cpu_us`: its CPU time, likewise. Both clocks are cut to
+    whole microseconds.
     """
 
     process: str
@@ -27,13 +28,14 @@ class Activity(Record, frozen=True):
     event: Name
     times: Count
     own_us: float
-    own_cpu_us: float | None
+    own_cpu_us: float
 
 
 class TraceBroken(Exception):
     """What came is no trace; one line says why."""
 
 
+# a length of zero is left out of the format
 class _Event(msgspec.Struct):
     ph: str
     pid: int = 0
@@ -41,7 +43,7 @@ class _Event(msgspec.Struct):
     name: str = ""
     ts: float = 0
     dur: float = 0
-    tdur: float | None = None
+    tdur: float = 0
     args: dict[str, Any] = {}
 
 
@@ -63,17 +65,17 @@ def activities(data: bytes) -> list[Activity]:
         elif event.ph == "M" and event.name in named:
             named[event.name][event.pid, event.tid] = str(event.args.get("name", ""))
     processes = {pid: name for (pid, _), name in named["process_name"].items()}
-    sums: dict[tuple[str, str, str], tuple[int, float, float | None]] = {}
+    sums: dict[tuple[str, str, str], tuple[int, float, float]] = {}
     for (pid, tid), lane in lanes.items():
         place = processes.get(pid, "unnamed"), named["thread_name"].get((pid, tid), "unnamed")
         for name, own_us, cpu_us in _own(lane):
             times, wall, cpu = sums.get((*place, name), (0, 0.0, 0.0))
-            sums[*place, name] = times + 1, wall + own_us, None if cpu is None or cpu_us is None else cpu + cpu_us
+            sums[*place, name] = times + 1, wall + own_us, cpu + cpu_us
     found = [Activity(*where, times, wall, cpu) for where, (times, wall, cpu) in sums.items()]
     return sorted(found, key=lambda one: (-one.own_us, one.process, one.thread, one.event))
 
 
-def _own(lane: Iterable[_Event]) -> list[tuple[str, float, float | None]]:
+def _own(lane: Iterable[_Event]) -> list[tuple[str, float, float]]:
     """Each event of a thread with its time less that of the events right inside it."""
     ordered = sorted(lane, key=lambda event: (event.ts, -event.dur))
     walls, cpus = [event.dur for event in ordered], [event.tdur for event in ordered]
@@ -83,11 +85,9 @@ def _own(lane: Iterable[_Event]) -> list[tuple[str, float, float | None]]:
             around.pop()
         if around:
             walls[around[-1]] -= event.dur
-            outer = cpus[around[-1]]
-            cpus[around[-1]] = None if outer is None or event.tdur is None else outer - event.tdur
+            cpus[around[-1]] -= event.tdur
         around.append(index)
-    # both clocks are cut to whole microseconds, so that a sum of parts may be longer than the whole
+    # cut as they are, parts may be longer than their whole
     return [
-        (event.name, max(wall, 0.0), None if cpu is None else max(cpu, 0.0))
-        for event, wall, cpu in zip(ordered, walls, cpus, strict=True)
+        (event.name, max(us, 0.0), max(cpu_us, 0.0)) for event, us, cpu_us in zip(ordered, walls, cpus, strict=True)
     ]

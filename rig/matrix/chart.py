@@ -17,6 +17,9 @@ from rig.report import charts, words
 
 WIDE, TALL, LOW = 980, 380, 190
 
+BEYOND = 1.5
+"""An interval is shown to this many times the largest value, or a part of the smallest."""
+
 LINES: tuple[tuple[str, str, str, str], ...] = (
     ("policy.per_dispatch_us{clock=wall,policy=submit_each}", "#0072b2", "circle", "one submit each"),
     ("policy.per_dispatch_us{clock=wall,policy=command_buffers}", "#cc79a7", "square", "command buffers, one submit"),
@@ -89,8 +92,7 @@ def _panel(
     title: str, rows: Sequence[Row], order: Sequence[Build], steps: Sequence[Change], height: int
 ) -> charts.Panel:
     names = [label(order, index) for index in range(len(order))]
-    # a picture's intervals may be wide, and must not press the lines together
-    domain = charts.padded([row["value"] for row in rows], by=0.15)
+    domain = _domain(rows)
     axis = alt.Axis(
         values=list(range(len(order))),
         labelExpr=f"{names!r}[datum.value]",
@@ -122,6 +124,13 @@ def _panel(
     alt_text = f"{title} of {len(order)} builds from Chromium {names[0]} to {names[-1]}"
     svg = hoverable(vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]))
     return charts.Panel("", alt_text, charts.embedded(svg, alt_text))
+
+
+def _domain(rows: Sequence[Row]) -> tuple[float, float]:
+    """All values, and of their intervals so much that a wide one does not press the lines together."""
+    least, most = (pick(row["value"] for row in rows) for pick in (min, max))
+    ends = [max(row["low"], least / BEYOND) for row in rows] + [min(row["high"], most * BEYOND) for row in rows]
+    return charts.padded(ends)
 
 
 def _marked(

@@ -199,24 +199,23 @@ def _seen(traced: Traced | None) -> str:
     if not traced.events:
         return f"{told}: no event tells all launches of one side from all of the other."
     return (
-        f"{told}: what tells all launches of one side from all of the other, for each dispatch. An event's time is its "
-        "own, without the events inside it."
+        f"{told}. What tells all launches of one side from all of the other: how often an event comes for each "
+        "dispatch, and its own time by wall and by CPU, without the events inside it."
     )
 
 
 def _traced(traced: Traced | None) -> Table:
-    head = ("Process, thread", "Event", "Times a dispatch", "Its time by wall", "Its CPU time")
+    head = ("Process, thread", "Event", "Times", "Wall", "CPU")
     return Table("traced", head, tuple(_event(one) for one in traced.events) if traced is not None else ())
 
 
 def _event(one: Event) -> tuple[str, ...]:
-    cpu = one.own_cpu_us_before, one.own_cpu_us_after
     return (
         f"{one.process}, {one.thread}",
         one.event,
         f"{words.number(one.times_before)} → {words.number(one.times_after)}",
         f"{words.quantity(one.own_us_before, 'us')} → {words.quantity(one.own_us_after, 'us')}",
-        "" if None in cpu else " → ".join(words.quantity(us, "us") for us in cpu if us is not None),
+        f"{words.quantity(one.own_cpu_us_before, 'us')} → {words.quantity(one.own_cpu_us_after, 'us')}",
     )
 
 

@@ -139,8 +139,8 @@ class Event(Record, frozen=True):
     times_after: float
     own_us_before: float
     own_us_after: float
-    own_cpu_us_before: float | None
-    own_cpu_us_after: float | None
+    own_cpu_us_before: float
+    own_cpu_us_after: float
 
 
 class Traced(Record, frozen=True):

@@ -49,21 +49,20 @@ def _place(act: Activity) -> Where:
 
 def _event(place: Where, before: Sequence[Trace], after: Sequence[Trace]) -> Event | None:
     """An event for each dispatch, medians over the launches; None where the sides overlap, or hardly differ."""
-    sides = [[_for_each(place, one) for one in side] for side in (before, after)]
-    (times_a, own_a, cpu_a), (times_b, own_b, cpu_b) = (list(zip(*side, strict=True)) for side in sides)
+    (times_a, own_a, cpu_a), (times_b, own_b, cpu_b) = (
+        list(zip(*(_for_each(place, one) for one in side), strict=True)) for side in (before, after)
+    )
     if not (_apart(times_a, times_b, APART_TIMES) or _apart(own_a, own_b, APART_US)):
         return None
-    cpus = [None if None in side else median(side) for side in (cpu_a, cpu_b)]
-    return Event(*place, median(times_a), median(times_b), median(own_a), median(own_b), *cpus)
+    return Event(*place, *(median(values) for values in (times_a, times_b, own_a, own_b, cpu_a, cpu_b)))
 
 
-def _for_each(place: Where, one: Trace) -> tuple[float, float, float | None]:
+def _for_each(place: Where, one: Trace) -> tuple[float, float, float]:
     """How often, and how long by wall and CPU; nothing where the trace does not have it."""
     act = next((act for act in one.activities if _place(act) == place), None)
     if act is None:
         return 0.0, 0.0, 0.0
-    cpu_us = None if act.own_cpu_us is None else act.own_cpu_us / one.dispatches
-    return act.times / one.dispatches, act.own_us / one.dispatches, cpu_us
+    return act.times / one.dispatches, act.own_us / one.dispatches, act.own_cpu_us / one.dispatches
 
 
 def _apart(a: Sequence[float], b: Sequence[float], least: float) -> bool:

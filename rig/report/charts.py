@@ -89,10 +89,23 @@ def padded(values: Sequence[float], by: float = 0.06) -> tuple[float, float]:
 
 
 def ticks(domain: tuple[float, float]) -> list[float]:
-    """Powers of ten within a domain; with their doubles and fives where the powers alone would be few."""
+    """Powers of ten within a domain; with numbers between them where the powers alone would be few."""
+    if math.log10(domain[1] / domain[0]) > 2.5:
+        return _ticks(domain, ("1",))
+    found = (_ticks(domain, steps) for steps in _STEPS)
+    return next((values for values in found if len(values) > 1), [])
+
+
+_STEPS = (
+    ("1", "2", "5"),
+    tuple(f"{ones}" for ones in range(1, 10)),
+    tuple(f"{tenths / 10:g}" for tenths in range(10, 100)),
+)
+
+
+def _ticks(domain: tuple[float, float], steps: Sequence[str]) -> list[float]:
     decades = range(math.floor(math.log10(domain[0])), math.ceil(math.log10(domain[1])) + 1)
-    steps = (1,) if math.log10(domain[1] / domain[0]) > 2.5 else (1, 2, 5)
-    # As quotients below one: 10.0 ** -2 * 5 is not the number that is printed as 0.05.
+    # read as they are printed: 10.0 ** -2 * 5 is not the number that is printed as 0.05
     values = [float(f"{step}e{decade}") for decade in decades for step in steps]
     return [value for value in values if domain[0] <= value <= domain[1]]
 
