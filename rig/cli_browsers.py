@@ -35,8 +35,11 @@ def list_(
         for version in versions:
             out.print(escape(f"{available}:{version}"))
         return
-    for one in cache.installed():
+    have = cache.installed()
+    for one in have:
         out.print(escape(f"{one.name:34} {one.flavour} {one.reports} sha256:{one.sha256[:16]}"))
+    if not have:
+        progress(f"nothing is installed in {cache.root()}; rig browsers install npm:143 brings one")
 
 
 @app.command()
@@ -56,13 +59,19 @@ def install(builds: Names) -> None:
 
 @app.command()
 def show(build: Annotated[str, typer.Argument(help="A build's name.")]) -> None:
-    """What is known of an installed build, as JSON; exit 3 if it is not installed."""
+    """What is known of an installed build, or of one that is here anyway, as JSON; exit 3 if it is not here."""
     wanted = parsed(build)
-    for one in cache.installed():
-        if one.name == str(wanted) or (wanted.driver is None and one.name == _installed_as(wanted)):
-            out.out(encode(one).decode())
-            return
-    raise fail(Exit.no_result, f"{build} is not installed (rig browsers install {build})")
+    if wanted.provider in PROVIDERS:
+        if (one := cache.known(wanted)) is None:
+            raise fail(Exit.no_result, f"{build} is not installed (rig browsers install {build})")
+        out.out(encode(one).decode())
+        return
+    try:
+        here = find.find(wanted.version or wanted.provider)
+    except find.BrowserMissing as error:
+        raise fail(Exit.no_result, str(error)) from None
+    told = {"name": build, "executable": str(here.path), "flavour": here.flavour, "reports": here.version}
+    out.out(encode({**told, "sha256": here.sha256}).decode())
 
 
 @app.command()
@@ -92,8 +101,3 @@ def parsed(build: str) -> names.Wanted:
         return named(build)
     except names.UnknownBuild as error:
         raise fail(Exit.usage, str(error)) from None
-
-
-def _installed_as(wanted: names.Wanted) -> str:
-    had = [one.version for one in cache.installed() if one.provider == wanted.provider and "@" not in one.name]
-    return f"{wanted.provider}:{names.newest(wanted.version, had)}"

@@ -21,7 +21,7 @@ from rig.matrix.rounds import Measuring
 from rig.measure import Exit
 from rig.nights import night
 from rig.nights import records as night_records
-from rig.runner import NotQuiet
+from rig.runner import NoResult
 
 
 def matrix(
@@ -43,18 +43,19 @@ def matrix(
         raise fail(Exit.usage, str(error)) from None
     wanted = expanded(builds)
     asked = _one_adapter(adapter)
-    if out_.exists() and any(out_.iterdir()):
-        raise fail(Exit.usage, f"{out_} is not empty")
+    if out_.exists() and not (out_.is_dir() and not any(out_.iterdir())):
+        raise fail(Exit.usage, f"{out_} is no new or empty folder; a matrix is begun anew, in a folder of its own")
     measuring = Measuring(out_, chosen, asked, ("rig", *sys.argv[1:]), progress, explain=explain)
     try:
         found = measuring.run(wanted, pinned)
     except store.StoreError as error:
         raise fail(Exit.usage, str(error)) from None
-    except NotQuiet as error:
+    except NoResult as error:
+        page.render(out_)
         raise fail(Exit.no_result, str(error)) from None
     except KeyboardInterrupt:
         page.render(out_)
-        raise fail(Exit.no_result, f"interrupted; what was measured is in {out_}") from None
+        raise fail(Exit.no_result, f"interrupted; what was measured is in {out_ / records.PAGE}") from None
     tell(out_)
     if not found.finished:
         raise fail(Exit.no_result, found.why)

@@ -71,11 +71,13 @@ def _copy_matrix(matrix: Path, to: Path) -> None:
     for name in (matrix_records.MATRIX, matrix_records.TRACES, matrix_page.NOTES):
         if (matrix / name).is_file():
             shutil.copyfile(matrix / name, to / name)
-    for run in sorted((matrix / matrix_records.BUILDS).iterdir()):
+    for run in sorted((matrix / matrix_records.BUILDS).glob("*")):
         place = to / matrix_records.BUILDS / run.name
         place.mkdir(parents=True)
         _copy_run(run, place, launches_packed=True)
     matrix_page.render(to)
+    if not store.read(to / matrix_records.SUMMARY, matrix_records.Summary).figures:
+        raise store.StoreError(f"{matrix} has no figure at all")
 
 
 def _pack(path: Path, records: Iterable[Record]) -> None:

@@ -292,7 +292,8 @@ class Blocks:
         design[np.arange(treatment.size), treatment] = 1
         design[np.arange(treatment.size), y.shape[0] + block] = 1
         known = y[treatment, block]
-        self._inverse = np.linalg.pinv(design.T @ design)
+        self._normal = design.T @ design
+        self._inverse = np.linalg.pinv(self._normal)
         self._effects = self._inverse @ design.T @ known
         self.degrees = int(treatment.size - np.linalg.matrix_rank(design))
         if self.degrees < 1:
@@ -300,10 +301,12 @@ class Blocks:
         left = known - design @ self._effects
         self._variance = float(left @ left) / self.degrees
 
-    def contrast(self, before: int, after: int) -> Contrast:
-        """Treatment `after` less treatment `before`."""
+    def contrast(self, before: int, after: int) -> Contrast | None:
+        """Treatment `after` less treatment `before`; None where no chain of blocks leads from one to the other."""
         by = np.zeros(self._effects.size)
         by[before], by[after] = by[before] - 1, by[after] + 1
+        if not np.allclose(by @ self._inverse @ self._normal, by, atol=1e-6):
+            return None
         error = np.sqrt(self._variance * float(by @ self._inverse @ by))
         return Contrast(float(by @ self._effects), float(error), self.degrees)
 

@@ -95,12 +95,16 @@ class FakeProvider:
         (folder / cache.DRIVER).write_text(f"driver of {version}")
         return executable
 
+    def fits(self, version: str, reported: str) -> bool:
+        return version == reported
+
 
 @pytest.fixture
 def provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeProvider:
     fake = FakeProvider()
     monkeypatch.setenv("RIG_BROWSERS", str(tmp_path / "browsers"))
     monkeypatch.setitem(providers.PROVIDERS, "npm", fake)
+    monkeypatch.setitem(providers.PROVIDERS, "debian", fake)
     return fake
 
 

@@ -391,7 +391,7 @@ def test_b55_a_build_that_changes_between_two_launches_is_refused(wrapper: Calla
 
 
 def test_b56_a_browser_that_is_not_there_is_one_line_with_the_path_and_the_option() -> None:
-    with pytest.raises(BrowserMissing, match=r"^no browser at /no/such/browser \(--browser takes"):
+    with pytest.raises(BrowserMissing, match=r"^no browser at /no/such/browser \(a path"):
         find.find("/no/such/browser")
 
 

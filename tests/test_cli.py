@@ -131,7 +131,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> Non
 
 def test_b56_a_missing_browser_is_no_result_with_the_option_to_set(tmp_path: Path) -> None:
     line = failed(rig(*small(tmp_path / "run", "--browser", "/no/such/browser")), 3)
-    assert "no browser at /no/such/browser (--browser takes" in line
+    assert "no browser at /no/such/browser (a path" in line
 
 
 def test_b01_no_webgpu_is_no_result_and_names_the_missing_flag(tmp_path: Path, browser: Browser) -> None:

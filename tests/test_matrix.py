@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,13 @@ from rig.browsers import find
 from rig.browsers.flags import AdapterAsked
 from rig.browsers.names import Wanted
 from rig.config import Profile
-from rig.matrix import chart, page, records, steps
+from rig.matrix import chart, page, records, steps, traces
 from rig.matrix.records import Build, Change, Changes, Matrix, Rounds, Stage, Summary
 from rig.matrix.rounds import Measuring, stored_runs
 from rig.matrix.steps import Values
 from rig.publish import MOST_BYTES_OF_MATRIX
 from rig.records import Metric, MetricOutcome, Rig
+from rig.runner import NoResult
 
 ROOT = Path(__file__).resolve().parents[1]
 PUBLISHED = sorted(path.parent for path in (ROOT / "reports").glob("*/matrix.json"))
@@ -142,6 +144,46 @@ def test_a_change_smaller_than_the_margin_is_not_worth_mentioning() -> None:
     assert found(made, values(made, {"b": {KEY: 1.03}}, noise=0.001)) == []
 
 
+def test_a_build_that_died_hides_no_step_between_those_around_it() -> None:
+    made = matrix("a", "b", "c", "d", confirm=("a", "c", "d"))
+    known = values(made, {name: {KEY: 3.0} for name in ("c", "d")}, noise=0.03)
+    for at in known.by_build["b"].values():
+        for number in range(1, 6):
+            del at[number]
+    (change,) = found(made, known)
+    assert (change.build_before, change.build_after, change.confirmed) == ("a", "c", True)
+    known = values(made, {name: {KEY: 3.0} for name in ("c", "d")}, noise=0.03)
+    del known.by_build["b"][KEY]
+    assert ("a", "c") in {(one.build_before, one.build_after) for one in found(made, known)}
+
+
+def test_nothing_is_set_against_a_control_that_no_round_of_the_search_has() -> None:
+    made = matrix("a", "b", "c", confirm=("a", "b", "c"))
+    known = values(made, {})
+    for at in known.by_build["c"].values():
+        for number in range(6):
+            del at[number]
+    assert all(one.to_control is None for one in steps.summary(made, known).figures)
+
+
+def test_what_is_told_beside_a_step_is_of_the_same_rounds_as_its_ratio() -> None:
+    made = matrix("a", "b", confirm=("a", "b"))
+    known = values(made, {"b": {KEY: 1.6, SUBMIT: 1.5}}, noise=0.02)
+    del known.by_build["a"][SUBMIT][7]
+    known.by_build["b"][SUBMIT][7] *= 50
+    change = next(one for one in found(made, known) if one.metric == "policy.per_dispatch_us")
+    (moved,) = [one for one in change.moved if one.metric == SUBMIT]
+    assert moved.ratio is not None
+    assert moved.after / moved.before == pytest.approx(moved.ratio.value)
+
+
+def test_a_step_tells_what_is_to_be_doubted_of_both_its_sides() -> None:
+    made = matrix("a", "b", confirm=("a", "b"))
+    known = values(made, {"b": {KEY: 1.6}})
+    (change,) = steps.changes(made, known, (), {"a": {KEY: "bent"}, "b": {SUBMIT: "other"}}).changes
+    assert change.doubts == ("a: bent",)
+
+
 @pytest.mark.parametrize(
     ("factors", "told"),
     [
@@ -167,7 +209,7 @@ def test_one_swapped_driver_that_loads_is_enough_to_tell() -> None:
 def test_without_swapped_drivers_no_cause_is_told() -> None:
     made = matrix("a", "b", confirm=("a", "b"))
     (change,) = found(made, values(made, {"b": {KEY: 1.6}}, noise=0.05))
-    assert change.cause.told == "not shown"
+    assert change.cause.told == "not looked for (no drivers were swapped)"
 
 
 def test_a_figure_over_the_controls_has_an_interval_that_holds_the_planted_ratio() -> None:
@@ -189,6 +231,46 @@ def test_b52_a_build_that_cannot_run_stays_a_row_with_its_reason(tmp_path: Path)
     assert (tmp_path / "m" / records.PAGE).is_file()
 
 
+def test_b52_without_its_control_no_matrix_is_measured(tmp_path: Path) -> None:
+    measuring = Measuring(tmp_path / "m", _profile(), AdapterAsked.software, ("rig", "matrix"))
+    with pytest.raises(NoResult, match="the control can't be had: no browser at "):
+        measuring.run([Wanted("system")], Wanted("path", str(tmp_path / "missing")))
+    made = store.read(tmp_path / "m" / records.MATRIX, Matrix)
+    assert (made.finished, made.rounds, len(made.builds)) == (False, (), 1)
+
+
+def test_b48_a_matrix_of_which_no_launch_ended_well_is_none(tmp_path: Path) -> None:
+    fake = tmp_path / "fake"
+    fake.write_text('#!/bin/sh\ncase "$*" in *--version*) echo Chromium 156.0.0.0 ;; *) exit 1 ;; esac\n')
+    fake.chmod(0o755)
+    measuring = Measuring(tmp_path / "m", _profile("launches.looks=[2]"), AdapterAsked.software, ("rig", "matrix"))
+    result = measuring.run([Wanted("path", str(fake))], None)
+    assert (result.finished, result.why) == (False, "no build could be measured")
+    assert result.builds[0].why == "no launch of it ended well"
+
+
+def test_a_matrix_that_lacks_the_run_of_a_build_is_not_whole(tmp_path: Path) -> None:
+    place = tmp_path / "m"
+    shutil.copytree(PUBLISHED[0], place)
+    shutil.rmtree(next((place / records.BUILDS).iterdir()))
+    with pytest.raises(store.StoreError, match="there is no run of"):
+        page.render(place)
+
+
+@pytest.mark.browser
+def test_b53_a_slow_build_among_real_ones_comes_out_as_a_confirmed_step(tmp_path: Path) -> None:
+    browser = find.find().path
+    plain, slow = _wrapper(tmp_path / "a", browser), _wrapper(tmp_path / "b", browser, SLOW)
+    profile = _profile("launches.looks=[4]", "budget_s=240")
+    measuring = Measuring(tmp_path / "m", profile, AdapterAsked.software, ("rig", "matrix"), explain=False)
+    result = measuring.run([Wanted("path", str(path)) for path in (plain, slow)], None)
+    page.render(tmp_path / "m")
+    changes = store.read(tmp_path / "m" / records.CHANGES, Changes).changes
+    confirmed = [one for one in changes if one.confirmed]
+    assert confirmed, (result.why, changes)
+    assert all(one.ratio.ci_low > 1 and one.build_after == f"path:{slow}" for one in confirmed)
+
+
 @pytest.mark.browser
 def test_an_identical_pair_under_two_names_is_no_step_and_makes_a_page(tmp_path: Path) -> None:
     browser = find.find().path
@@ -197,7 +279,7 @@ def test_an_identical_pair_under_two_names_is_no_step_and_makes_a_page(tmp_path:
     result = measuring.run([Wanted("path", str(path)) for path in pair], None)
     assert result.finished, result.why
     assert [build.why for build in result.builds] == ["", ""]
-    assert "0 steps confirmed" in page.render(tmp_path / "m")[0]
+    assert "No step found" in page.render(tmp_path / "m")[0]
     assert "<title>path:" in (tmp_path / "m" / records.PAGE).read_text(encoding="utf-8")
 
 
@@ -215,7 +297,7 @@ def test_there_is_a_published_matrix_of_sixteen_builds_from_113_on() -> None:
 def test_every_number_of_a_published_matrix_is_computed_again_from_its_runs(place: Path) -> None:
     made = store.read(place / records.MATRIX, Matrix)
     runs = stored_runs(place, made)
-    summary, changes = page.computed(made, runs)
+    summary, changes = page.computed(made, runs, traces.stored(place))
     stored = store.read(place / records.SUMMARY, Summary)
     assert [(f.build, f.metric, f.n_launches) for f in stored.figures] == [
         (f.build, f.metric, f.n_launches) for f in summary.figures
@@ -253,13 +335,22 @@ def test_a_page_asks_for_nothing() -> None:
 # --- small parts -------------------------------------------------------------------------------------------------
 
 
-def _profile() -> Profile:
-    sets = ["launches.looks=[3]", "budget_s=60", "single_op.blocks=4", "policy.blocks=1", "anatomy.blocks=1"]
+SLOW = """\
+case "$*" in *--version*) ;; *)
+  taskset -pc $(taskset -pc $$ | sed 's/.*: //; s/[-,].*//') $$ >/dev/null
+  (while kill -0 $$; do n=0; while [ $n -lt 20000 ]; do n=$((n+1)); done; done) >/dev/null 2>&1 &
+esac
+"""
+"""Shell that holds the browser on one core, and keeps that busy for as long as it runs."""
+
+
+def _profile(*more: str) -> Profile:
+    sets = ["launches.looks=[3]", "budget_s=60", "single_op.blocks=4", "policy.blocks=1", "anatomy.blocks=1", *more]
     sets += ['policy.policies=["submit_each","one_pass"]', "gates.full=note", "gates.busy=note"]
     return config.load("matrix", (), sets)
 
 
-def _wrapper(path: Path, browser: Path) -> Path:
-    path.write_text(f'#!/bin/sh\nexec {browser} "$@"\n')
+def _wrapper(path: Path, browser: Path, first: str = "") -> Path:
+    path.write_text(f'#!/bin/sh\n{first}exec {browser} "$@"\n')
     path.chmod(0o755)
     return path

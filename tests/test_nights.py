@@ -15,6 +15,7 @@ from rig.measure import Exit
 from rig.nights import judge, night, page, records
 from rig.nights.records import Night, Shift, Slot, State
 from rig.records import SCHEMA, encode
+from rig.store import StoreError
 from tests.test_matrix import KEY, matrix, values
 
 BUILDS = ("a", "b", "control")
@@ -57,7 +58,55 @@ def test_b46_what_does_not_come_out_again_the_same_night_is_no_alarm() -> None:
     assert not any(one.worse for one in found)
 
 
-def test_b48_a_night_of_which_most_builds_have_no_figures_is_invalid() -> None:
+def test_what_is_told_of_a_worse_build_is_of_the_rounds_that_looked_again() -> None:
+    old, new = tonight(), tonight(confirm=True)
+    now = values(new, {"b": {KEY: 2.0}}, 2, 0.02)
+    for number in range(6, 12):
+        now.by_build["b"][KEY][number] *= 0.75
+    (worse,) = [one for one in judge.shifts((old, values(old, {}, 1, 0.02)), (new, now)) if one.worse]
+    assert worse.found.ci_low < 2.0 < worse.found.ci_high
+    assert worse.ratio.ci_low < 1.5 < worse.ratio.ci_high
+    for number in range(6, 12):
+        now.by_build["b"][KEY][number] *= 1.02 / 1.5
+    again = judge.shifts((old, values(old, {}, 1, 0.02)), (new, now))
+    assert not any(one.worse for one in again), "the second look finds less than is worth mentioning"
+
+
+def test_a_build_that_a_patch_release_renamed_is_compared_and_a_control_under_another_name_too() -> None:
+    old = renamed(tonight(), {"a": ("npm:150.0.1", "150.0.1"), "control": ("npm:143", "143.0.4")})
+    new = renamed(tonight(confirm=True), {"a": ("npm:150.0.2", "150.0.2"), "control": ("npm:143.0.4", "143.0.4")})
+    was, now = values(old, {}, 1, 0.05), values(new, {"npm:150.0.2": {KEY: 1.5}}, 2, 0.05)
+    found = judge.shifts((old, was), (new, now))
+    assert [one.build for one in found if one.worse] == ["npm:150.0.2"]
+    assert {one.build for one in found} == {"npm:150.0.2", "b"}
+
+
+def renamed(made: Matrix, names: dict[str, tuple[str, str]]) -> Matrix:
+    new = {old: name for old, (name, _) in names.items()}
+    builds = tuple(
+        structs.replace(one, name=new[one.name], version=names[one.name][1]) if one.name in new else one
+        for one in made.builds
+    )
+    rounds = tuple(structs.replace(r, builds=tuple(new.get(name, name) for name in r.builds)) for r in made.rounds)
+    return structs.replace(made, builds=builds, rounds=rounds)
+
+
+def test_b48_a_night_that_was_broken_off_is_invalid_however_much_it_has() -> None:
+    made = tonight()
+    broken = structs.replace(made, finished=False, why="interrupted")
+    assert judge.invalid(broken, values(made, {})) == "it did not finish: interrupted"
+
+
+def test_b48_a_night_whose_control_died_early_is_invalid() -> None:
+    made = tonight()
+    known = values(made, {})
+    for at in known.by_build["control"].values():
+        for number in range(2, 6):
+            del at[number]
+    assert "its control control has figures in fewer than 3 rounds" in judge.invalid(made, known)
+
+
+def test_b48_a_night_of_which__most_builds_have_no_figures_is_invalid() -> None:
     made = tonight()
     known = values(made, {})
     assert judge.invalid(made, known) == ""
@@ -91,6 +140,7 @@ def a_night(id_: str, state: State, started: str) -> Night:
         before=20.0,
         after=30.0,
         ratio=Ratio(value=1.5, ci_low=1.4, ci_high=1.6),
+        found=Ratio(value=1.6, ci_low=1.5, ci_high=1.7),
         p=0.001,
         worse=True,
         p_confirmed=0.01,
@@ -113,6 +163,41 @@ def a_night(id_: str, state: State, started: str) -> Night:
     )
 
 
+@pytest.mark.parametrize(
+    ("state", "good"),
+    [(State.fine, True), (State.first, True), (State.apart, True), (State.worse, False), (State.lost, False)],
+)
+def test_b53_a_worse_night_is_no_measure_for_the_next_unless_it_is_accepted(state: State, good: bool) -> None:
+    one = a_night("20261201T010000Z", state, "2026-12-01T01:00:00.000Z")
+    assert one.good is good
+    assert structs.replace(one, accepted=True).good
+
+
+def test_b49_a_lost_build_is_told_in_every_state_and_nothing_in_common_is_not_fine() -> None:
+    (worse,) = a_night("n", State.worse, "").shifts
+    state, why = night._state([], [worse], ["c"])
+    assert (state, "1 cost worse" in why, "have none: c" in why) == (State.worse, True, True)
+    assert night._state([], [structs.replace(worse, worse=False)], ["c"])[0] is State.lost
+    assert night._state(["no cost is known of both"], [], ["c"])[0] is State.lost
+    assert night._state(["no cost is known of both"], [], [])[0] is State.apart
+
+
+def test_a_fine_night_says_what_it_could_have_missed() -> None:
+    (one,) = a_night("n", State.worse, "").shifts
+    wide = structs.replace(one, worse=False, ratio=Ratio(value=1.1, ci_low=0.4, ci_high=3.0))
+    _, why = night._state([], [wide, wide, structs.replace(one, worse=False)], [])
+    assert why.startswith("none of 3 costs is worse; by their intervals half could be up to 3.00 times what they were")
+
+
+def test_a_night_after_one_of_the_future_is_refused(tmp_path: Path) -> None:
+    place = tmp_path / records.FOLDER / "20990101T000000Z"
+    place.mkdir(parents=True)
+    (place / records.NIGHT).write_bytes(encode(a_night(place.name, State.first, "2099-01-01T00:00:00.000Z")))
+    plan = records.Config(builds=("npm:131",), folder="n", budget_min=1)
+    with pytest.raises(StoreError, match="is of the future"):
+        night.measure(plan, tmp_path, [], None, ())
+
+
 def test_b51_the_index_tells_gaps_the_last_good_night_and_no_data_apart_from_slower(tmp_path: Path) -> None:
     nights = [
         a_night("20261201T010000Z", State.first, "2026-12-01T01:00:00.000Z"),
@@ -125,12 +210,15 @@ def test_b51_the_index_tells_gaps_the_last_good_night_and_no_data_apart_from_slo
         (place / records.NIGHT).write_bytes(encode(one))
     page.render(tmp_path)
     html = (tmp_path / records.PAGE).read_text(encoding="utf-8")
-    assert "The last good night is 20261202T010000Z." in html
+    assert "The last good night, with which the next is compared, is 20261201T010000Z." in html
     assert "no night for 4 days" in html
     assert "no valid data" in html
     assert 'href="nights/20261202T010000Z/index.html"' in html
     told = json.loads((tmp_path / records.NIGHTS).read_text(encoding="utf-8"))
-    assert (told["latest"], told["last_good"], told["exit"]) == ("20261206T010000Z", "20261202T010000Z", 3)
+    assert (told["latest"], told["last_good"], told["exit"]) == ("20261206T010000Z", "20261201T010000Z", 3)
+    page.render(tmp_path, ["20261202T010000Z", "20261206T010000Z"])
+    told = json.loads((tmp_path / records.NIGHTS).read_text(encoding="utf-8"))
+    assert told["last_good"] == "20261202T010000Z"
     assert "What changed in the latest night" not in html
     assert "What changed in the latest night" in page.html(nights[:2])
 

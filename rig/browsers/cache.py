@@ -6,14 +6,15 @@ import contextlib
 import fcntl
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
 from rig.browsers.find import Browser, BrowserMissing, find, identify, sha256_of
-from rig.browsers.names import UNVERSIONED, Wanted, major, newest, order
-from rig.browsers.providers import PROVIDERS, named, whole
+from rig.browsers.names import UNVERSIONED, Wanted, newest, order
+from rig.browsers.providers import PROVIDERS, client, named, whole
 from rig.records import Name, Record, decode
 
 TOLD = "build.json"
@@ -50,6 +51,8 @@ def installed() -> list[Installed]:
     """All of them, by provider and version."""
     found = []
     for told in root().glob(f"*/{TOLD}"):
+        if told.parent.name.startswith("."):
+            continue  # not whole yet, or no more
         with contextlib.suppress(OSError, msgspec.DecodeError):
             found.append(decode(told.read_bytes(), Installed))
     return sorted(found, key=lambda one: (one.provider, order(one.version), one.name))
@@ -59,10 +62,21 @@ def build(wanted: Wanted) -> Browser:
     """The build, installed where it is not yet. BrowserMissing where it can't be had or does not run."""
     if wanted.provider == "path":
         return find(wanted.version)
+    if wanted.provider == "playwright":
+        return _by_playwright()
     if wanted.provider in UNVERSIONED:
         return find(wanted.provider)
     one = install(wanted)
     return identify(root() / one.wanted.folder / one.executable)
+
+
+def _by_playwright() -> Browser:
+    """The build that this version of Playwright is made for, fetched by its own client unless it is there."""
+    with _locked("playwright"):
+        with contextlib.suppress(BrowserMissing):
+            return find("playwright")
+        client(sys.executable, "-m", "playwright", "install", "--only-shell", "chromium")
+        return find("playwright")
 
 
 def install(wanted: Wanted) -> Installed:
@@ -81,7 +95,7 @@ def install(wanted: Wanted) -> Installed:
         fetch = PROVIDERS[exact.provider].fetch
         executable = _swapped(exact, partial) if exact.driver else fetch(exact.version, partial)
         browser = identify(executable)
-        if major(browser.version) != major(exact.version):
+        if not PROVIDERS[exact.provider].fits(exact.version, browser.version):
             shutil.rmtree(partial)
             raise BrowserMissing(f"{exact} reports version {browser.version}")
         one = Installed(
@@ -95,27 +109,39 @@ def install(wanted: Wanted) -> Installed:
             driver_sha256=driver_sha256(executable),
         )
         (partial / TOLD).write_bytes(msgspec.json.format(msgspec.json.encode(one), indent=1) + b"\n")
+        shutil.rmtree(root() / exact.folder, ignore_errors=True)  # what lies there can't be read, or it would be known
         partial.rename(root() / exact.folder)
         return one
 
 
 def remove(wanted: Wanted) -> list[str]:
     """Takes every installed build away that `wanted` names, and returns their names. BrowserMissing: there is none."""
-    names = [
-        one.name
-        for one in installed()
-        if one.name == str(wanted)
-        or ("@" not in one.name and one.provider == wanted.provider and newest(wanted.version, [one.version]))
-    ]
+    names = [one.name for one in installed() if _names(wanted, one.wanted)]
     if not names:
-        raise BrowserMissing(f"{wanted} is not installed")
+        raise BrowserMissing(f"{wanted} is not installed; rig browsers list tells what is")
     for name in names:
         folder = named(name).folder
         with _locked(folder):
             # out of the list at once: what is half removed must not look whole
-            gone = (root() / folder).rename(root() / f".{folder}.removed")
-            shutil.rmtree(gone)
+            gone = root() / f".{folder}.removed"
+            shutil.rmtree(gone, ignore_errors=True)
+            shutil.rmtree((root() / folder).rename(gone))
     return names
+
+
+def known(wanted: Wanted) -> Installed | None:
+    """The newest installed build that `wanted` names; None where there is none."""
+    fitting = [one for one in installed() if _names(wanted, one.wanted)]
+    return max(fitting, key=lambda one: order(one.version), default=None)
+
+
+def _names(wanted: Wanted, have: Wanted) -> bool:
+    """Whether a name, whose versions may be beginnings of versions, is that of an installed build."""
+    if wanted.provider != have.provider or not newest(wanted.version, [have.version]):
+        return False
+    if wanted.driver is None or have.driver is None:
+        return wanted.driver is have.driver
+    return _names(wanted.driver, have.driver)
 
 
 def driver_sha256(executable: Path) -> str:

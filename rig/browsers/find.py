@@ -155,8 +155,12 @@ def headless_only(path: Path) -> bool:
 
 def _existing(wanted: str) -> Path:
     path = Path(shutil.which(wanted) or wanted)
-    if not path.is_file():
-        raise BrowserMissing(f"no browser at {wanted} (--browser takes a path, 'system' or 'playwright')")
+    try:
+        there = path.is_file()
+    except OSError as error:
+        raise BrowserMissing(f"no browser at {wanted}: {error.strerror}") from None
+    if not there:
+        raise BrowserMissing(f"no browser at {wanted} (a path, 'system' or 'playwright' would do)")
     real = Path("/usr/lib/chromium") / path.name
     return real if str(path).startswith("/usr/bin/") and real.is_file() else path
 

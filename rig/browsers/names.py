@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -38,8 +39,12 @@ class Wanted:
 
     @property
     def folder(self) -> str:
-        """Its name as that of a folder."""
-        return re.sub(r"[^A-Za-z0-9.@-]+", "-", str(self)).strip("-")
+        """Its name as that of a folder: a path's with a hash, since others may read alike."""
+        name = str(self)
+        plain = re.sub(r"[^A-Za-z0-9.@-]+", "-", name).strip("-")
+        if self.provider != "path":
+            return plain
+        return f"{plain[-60:].strip('-')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def is_named(text: str, providers: Sequence[str]) -> bool:
@@ -49,6 +54,8 @@ def is_named(text: str, providers: Sequence[str]) -> bool:
 
 def parse(text: str, providers: Sequence[str]) -> Wanted:
     """One build's name. UnknownBuild: no such provider, or no version."""
+    if not text.isprintable():
+        raise UnknownBuild(f"{text!a} names no build: it has signs that can't be printed")
     own, at, driver = text.partition("@")
     if own.startswith("path:"):
         own, at, driver = text, "", ""  # a path may hold any sign
@@ -61,6 +68,8 @@ def parse(text: str, providers: Sequence[str]) -> Wanted:
         known = ", ".join([*(f"{name}:VERSION" for name in providers), "path:FILE", *UNVERSIONED])
         raise UnknownBuild(f"'{text}' names no build (there are {known})")
     if not _VERSION.fullmatch(version):
+        if _RANGE.fullmatch(version):
+            raise UnknownBuild(f"'{text}' is a range, and one build is wanted here")
         raise UnknownBuild(f"'{text}': '{version}' is no version (143, 131.0.6778.85, or a range 113..153, 120..)")
     return Wanted(provider, version, parse(driver, providers) if at else None)
 
@@ -76,12 +85,14 @@ def expand(texts: Sequence[str], providers: Sequence[str], versions: Versions) -
         if span is None or provider not in providers:
             found.append(parse(text, providers))
             continue
+        every = int(span["step"] or 1)
+        if every < 1:
+            raise UnknownBuild(f"'{text}': each 0th is none; /2 takes every second one")
+        if span["first"] and span["last"] and int(span["first"]) > int(span["last"]):
+            raise UnknownBuild(f"'{text}' begins after its end")
         chosen = _within(versions(provider), span["first"], span["last"])
         if not chosen:
             raise UnknownBuild(f"'{text}': {provider} has no version in it")
-        every = int(span["step"] or 1)
-        if every < 1:
-            raise UnknownBuild(f"'{text}': each 0th is none")
         found += [Wanted(provider, v) for i, v in enumerate(chosen) if i % every == 0 or i == len(chosen) - 1]
     return list(dict.fromkeys(found))
 

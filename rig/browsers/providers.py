@@ -14,12 +14,13 @@ import urllib.request
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import brotli
+import msgspec
 
 from rig.browsers.find import SHELL, BrowserMissing
-from rig.browsers.names import Wanted, newest, order, parse
+from rig.browsers.names import Wanted, major, newest, order, parse
 
 CLIENT_LIMIT_S = 600.0
 CHUNK_BYTES = 1 << 20
@@ -35,6 +36,9 @@ class Provider(Protocol):
         """All that can be had, oldest first."""
 
     def fetch(self, version: str, folder: Path) -> Path: ...
+
+    def fits(self, version: str, reported: str) -> bool:
+        """Whether a browser that reports such a version is what this provider calls `version`."""
 
 
 class Debian:
@@ -55,15 +59,20 @@ class Debian:
             raise BrowserMissing(f"{self._package} {version} is not in Debian's archive any more (there is {have})")
         for package in (self._package, "chromium-common"):
             if not list(folder.glob(f"{package}_*.deb")):
-                _client("apt-get", "download", f"{package}={packaged}", at=folder)
+                client("apt-get", "download", f"{package}={packaged}", at=folder)
         for archive in sorted(folder.glob("*.deb")):
-            _client("dpkg-deb", "-x", str(archive), "unpacked", at=folder)
-            archive.unlink()
+            try:
+                client("dpkg-deb", "-x", str(archive), "unpacked", at=folder)
+            finally:
+                archive.unlink()  # a broken one must be fetched again
         return folder / "unpacked/usr/lib/chromium" / self._package
+
+    def fits(self, version: str, reported: str) -> bool:
+        return reported == version
 
     def _packaged(self) -> list[str]:
         """Debian's own version strings, newest first."""
-        rows = _client("apt-cache", "madison", self._package).splitlines()
+        rows = client("apt-cache", "madison", self._package).splitlines()
         return [fields[1].strip() for fields in (row.split("|") for row in rows) if len(fields) == 3]
 
 
@@ -85,7 +94,7 @@ class Npm:
             _npm("pack", "--silent", f"{self.package}@{version}", at=partial)
             (partial / packed.name).rename(packed)
             partial.rmdir()
-        _client("tar", "-xzf", packed.name, at=folder)
+        client("tar", "-xzf", packed.name, at=folder)
         binaries = folder / "package" / "bin"
         executable = folder / SHELL
         _unbrotli(binaries / "chromium.br", executable)
@@ -98,6 +107,24 @@ class Npm:
         packed.unlink()
         shutil.rmtree(folder / "package")
         return executable
+
+    def fits(self, version: str, reported: str) -> bool:
+        """The package has numbers of its own, of which only the first is Chromium's."""
+        return major(reported) == major(version)
+
+
+class _Download(msgspec.Struct):
+    platform: str
+    url: str
+
+
+class _Entry(msgspec.Struct):
+    version: str
+    downloads: dict[str, list[_Download]]
+
+
+class _Listed(msgspec.Struct):
+    versions: list[_Entry]
 
 
 class ChromeForTesting:
@@ -113,7 +140,7 @@ class ChromeForTesting:
         if downloads is None:
             raise BrowserMissing(f"Chrome for Testing has no version {version}")
         for kind in ("chrome-headless-shell", "chrome"):
-            url = next((d["url"] for d in downloads.get(kind, ()) if d["platform"] == "linux64"), "")
+            url = next((one.url for one in downloads.get(kind, ()) if one.platform == "linux64"), "")
             if url:
                 packed = _download(url, folder / f"{kind}.zip")
                 break
@@ -123,25 +150,29 @@ class ChromeForTesting:
             with zipfile.ZipFile(packed) as archive:
                 if damaged := archive.testzip():
                     raise zipfile.BadZipFile(f"{damaged} is damaged")
-                archive.extractall(folder)
-                modes = {entry.filename: entry.external_attr >> 16 for entry in archive.infolist()}
+                for entry in archive.infolist():
+                    made = Path(archive.extract(entry, folder))
+                    if entry.external_attr >> 16 & 0o111 and made.is_file():
+                        made.chmod(0o755)
         except zipfile.BadZipFile as error:
             packed.unlink()
             raise BrowserMissing(f"{url}: {error}") from None
-        for name, mode in modes.items():
-            if mode & 0o111:
-                (folder / name).chmod(0o755)
         packed.unlink()
         return folder / f"{kind}-linux64" / kind
 
-    def _listed(self) -> dict[str, dict[str, Any]]:
+    def fits(self, version: str, reported: str) -> bool:
+        return reported == version
+
+    def _listed(self) -> dict[str, dict[str, list[_Download]]]:
         url = os.environ.get("RIG_CFT_LIST", self.LIST)
         try:
             with urllib.request.urlopen(url, timeout=60) as answer:
-                entries = json.load(answer)["versions"]
-        except (OSError, ValueError, KeyError) as error:
-            raise BrowserMissing(f"the list of Chrome for Testing, {url}: {error}") from None
-        return {entry["version"]: entry["downloads"] for entry in entries}
+                listed = msgspec.json.decode(answer.read(), type=_Listed)
+        except (OSError, ValueError) as error:
+            raise BrowserMissing(
+                f"the list of Chrome for Testing, {url}: {error} (RIG_CFT_LIST names another)"
+            ) from None
+        return {entry.version: entry.downloads for entry in listed.versions}
 
 
 PROVIDERS: dict[str, Provider] = {
@@ -166,12 +197,13 @@ def whole(provider: str, version: str, had: Sequence[str]) -> str:
     offered = PROVIDERS[provider].versions()
     found = newest(version, offered)
     if not found:
-        near = ", ".join(offered[-4:]) or "none"
-        raise BrowserMissing(f"{provider} has no version {version} (its newest: {near})")
+        near = sorted(offered, key=lambda one: abs(major(one) - major(version)))[:4]
+        told = ", ".join(sorted(near, key=order)) or "nothing"
+        raise BrowserMissing(f"{provider} has no version {version} (the nearest: {told})")
     return found
 
 
-def _client(*command: str, at: Path | None = None) -> str:
+def client(*command: str, at: Path | None = None) -> str:
     """What a command says on stdout. BrowserMissing where it is absent or fails."""
     try:
         done = subprocess.run(command, cwd=at, capture_output=True, timeout=CLIENT_LIMIT_S, check=False)
@@ -189,7 +221,7 @@ def _client(*command: str, at: Path | None = None) -> str:
 def _npm(*words: str, at: Path | None = None) -> str:
     """npm of the PATH, or of the Python environment that the rig is installed in."""
     beside = Path(sys.executable).parent / "npm"
-    return _client(shutil.which("npm") or (str(beside) if beside.is_file() else "npm"), *words, at=at)
+    return client(shutil.which("npm") or (str(beside) if beside.is_file() else "npm"), *words, at=at)
 
 
 def _unbrotli(packed: Path, to: Path) -> None:
@@ -206,8 +238,8 @@ def _download(url: str, to: Path) -> Path:
     """The file at `url`, gone on with where an earlier attempt broke off. BrowserMissing: it does not come whole."""
     partial = to.with_suffix(".partial")
     have = partial.stat().st_size if partial.is_file() else 0
-    request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
     try:
+        request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
         with urllib.request.urlopen(request, timeout=60) as answer:
             goes_on = answer.status == 206
             wanted = int(answer.headers.get("Content-Length", 0)) + (have if goes_on else 0)
@@ -217,7 +249,7 @@ def _download(url: str, to: Path) -> Path:
         if error.code != 416:  # nothing is left to be sent
             raise BrowserMissing(f"{url}: {error}") from None
         wanted = have
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise BrowserMissing(f"{url}: {error}; what has come is kept") from None
     size = partial.stat().st_size
     if size < wanted:

@@ -37,7 +37,8 @@ Row = dict[str, Any]
 
 def figures(summary: Summary, changes: Changes) -> list[charts.Figure]:
     """What a dispatch costs build by build, and below it what one dispatch with its wait takes."""
-    order = [build for build in summary.builds if not build.swapped]
+    measured = {figure.build for figure in summary.figures}
+    order = [build for build in summary.builds if not build.swapped and build.name in measured]
     rows = [_row(order, figure, summary.control) for figure in summary.figures]
     many = [row for row in rows if row["line"]]
     one = [row for row in rows if not row["line"]]
@@ -45,8 +46,8 @@ def figures(summary: Summary, changes: Changes) -> list[charts.Figure]:
     if many:
         note = (
             "Geometric means over the rounds with 95 % intervals, on a logarithmic axis that begins where the data do. "
-            "A dashed line stands where a step is confirmed, beside it how many times the cost is after it. Point at a "
-            "mark for its build."
+            "A dashed line stands where a step is confirmed, beside it how many times the cost is after it, which is "
+            "of the confirming rounds; the marks are of the search. Point at a mark for its build."
         )
         keys = tuple(
             (f"line-{index}", MARKS[shape], meaning)

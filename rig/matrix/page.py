@@ -47,6 +47,10 @@ def render(place: Path) -> list[str]:
     """
     matrix = store.read(place / records.MATRIX, Matrix)
     runs = stored_runs(place, matrix)
+    if lost := [
+        one.name for one in matrix.builds if not one.why and not store.is_run(place / records.BUILDS / one.run)
+    ]:
+        raise store.StoreError(f"{place} is not whole: there is no run of {words.listed(lost)}")
     summary, changes = computed(matrix, runs, traces.stored(place))
     store.write_json(place / records.SUMMARY, summary)
     store.write_json(place / records.CHANGES, changes)
@@ -58,8 +62,8 @@ def render(place: Path) -> list[str]:
 
 def computed(matrix: Matrix, runs: Mapping[str, Run], traced: Sequence[records.Trace] = ()) -> tuple[Summary, Changes]:
     """Figures and steps, from what is stored alone."""
-    known = steps.values(runs)
-    return steps.summary(matrix, known, steps.doubts(runs)), steps.changes(matrix, known, traced)
+    known, doubted = steps.values(runs), steps.doubts(runs)
+    return steps.summary(matrix, known, doubted), steps.changes(matrix, known, traced, doubted)
 
 
 def html(matrix: Matrix, runs: Mapping[str, Run], summary: Summary, changes: Changes, notes: str = "") -> str:
@@ -69,7 +73,7 @@ def html(matrix: Matrix, runs: Mapping[str, Run], summary: Summary, changes: Cha
         title="What a WebGPU dispatch costs, Chromium by Chromium",
         style=Markup(f"{report_page.style()}\n{chart.style()}\n.panel {{ max-width: none; }}"),
         banners=_banners(matrix, runs),
-        headline=headline(matrix, changes),
+        headline=headline(matrix, changes)[0 if matrix.finished else 1 :],
         about=_about(matrix, runs),
         figures=chart.figures(summary, changes),
         method=changes.method,
@@ -86,12 +90,12 @@ def headline(matrix: Matrix, changes: Changes) -> list[str]:
     measured = [build for build in matrix.builds if not build.swapped and not build.why]
     lacking = [build for build in matrix.builds if not build.swapped and build.why]
     lines = [] if matrix.finished else [f"This matrix did not finish: {matrix.why}."]
-    told = f"{words.counted(len(measured), 'build')} measured in {words.counted(changes.rounds, 'round')}"
+    told = f"{words.counted(len(measured), 'build')} measured in {words.counted(changes.rounds, 'round')} of the search"
     if lacking:
         told += f"; {len(lacking)} not, or not to the end: {words.listed(build.name for build in lacking)}"
     confirmed = [change for change in changes.changes if change.confirmed]
     rest = len(changes.changes) - len(confirmed)
-    told += f". {words.counted(len(confirmed), 'step')} confirmed"
+    told += f". {words.counted(len(confirmed), 'step')} confirmed" if changes.changes else ". No step found"
     told += f", {rest} seen once and not confirmed." if rest else "."
     return [*lines, told, *(sentence(change) for change in confirmed)]
 
@@ -163,6 +167,8 @@ def _step(change: Change) -> Step:
     else:
         outcome = "and confirmed" if change.confirmed else "and not confirmed"
         told += f"Looked at again {outcome}, p {words.number(change.p_confirmed)}."
+    if change.doubts:
+        told += f" To be doubted: {'; '.join(change.doubts)}."
     cause = f"Cause: {change.cause.told}."
     for part, ratio in (
         ("the browser alone", change.cause.browser),
@@ -254,9 +260,9 @@ def _builds(matrix: Matrix, runs: Mapping[str, Run]) -> Table:
     rows: Sequence[tuple[str, ...]] = [
         (
             build.name + (" (control)" if build.control else ""),
-            f"{build.flavour} {build.version}",
+            f"{build.flavour} {build.version}" if build.sha256 else "",
             build.sha256[:16],
-            build.driver_sha256[:16] or "none of its own",
+            build.driver_sha256[:16] or ("none of its own" if build.sha256 else ""),
             f"{len(runs[build.name].launches) if build.name in runs else 0}",
             build.why or "measured",
         )

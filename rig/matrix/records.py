@@ -179,6 +179,7 @@ class Change(Record, frozen=True):
     cause: Cause
     moved: tuple[Moved, ...] = ()
     traced: Traced | None = None
+    doubts: tuple[str, ...] = ()
 
 
 class Changes(Record, frozen=True):

@@ -92,12 +92,19 @@ class Measuring:
         return self.profile.launches.looks[-1]
 
     def run(self, builds: Sequence[Wanted], control: Wanted | None) -> Matrix:
-        """All stages; what was measured is stored however it ends. StoreError, KeyboardInterrupt and NotQuiet pass."""
+        """All stages; what was measured is stored however it ends. StoreError, KeyboardInterrupt and NoResult pass: the
+        machine is not quiet, or there is no control.
+        """
         self.out.mkdir(parents=True, exist_ok=True)
         finished, why = False, "interrupted"
         try:
-            for wanted in builds if control is None or control in builds else [*builds, control]:
-                self._enter(wanted, control=wanted == control)
+            if control is not None:
+                self._enter(control, control=True)
+                if not self.lanes:
+                    raise NoResult(f"the control can't be had: {self.rows[0].why}")
+            for wanted in builds:
+                if wanted != control:
+                    self._enter(wanted)
             self.rows.sort(key=lambda row: order(row.version))
             self._store(False, "still running")
             self._search()
@@ -105,9 +112,9 @@ class Measuring:
             confirmed = self._confirmed()
             self._swap(confirmed)
             self._trace(confirmed)
-            measured = [lane for lane in self.lanes.values() if not lane.why]
-            finished, why = bool(measured), f"{self.number} rounds" if measured else "no build could be measured"
-        except NotQuiet as error:
+            measured = any(lane.runner.good[MAIN] for lane in self.lanes.values())
+            finished, why = measured, f"{self.number} rounds" if measured else "no build could be measured"
+        except NoResult as error:
             why = str(error)
             raise
         finally:
@@ -157,8 +164,12 @@ class Measuring:
         self.lanes[name] = Lane(row, executor, writer, runner)
 
     def _with_reason(self, row: Build) -> Build:
+        """With why it has no figures, or stopped early."""
         lane = self.lanes.get(row.name)
-        return msgspec.structs.replace(row, why=lane.why) if lane is not None and lane.why else row
+        if lane is None:
+            return row
+        nothing = "" if lane.runner.good[MAIN] else "no launch of it ended well"
+        return msgspec.structs.replace(row, why=lane.why or nothing)
 
     # --- stages ---
 

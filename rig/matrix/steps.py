@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import structs
 
 from rig import analysis, stats
 from rig.compare import ALPHA, MARGIN, as_one
@@ -18,6 +19,8 @@ from rig.report import words
 from rig.stats import Blocks, Contrast, Floats
 
 LEVEL = 0.95
+
+NOT_SWAPPED = "not looked for (no drivers were swapped)"
 
 LEAST_ROUNDS = 3
 """With fewer rounds that both sides of a step have, nothing is confirmed."""
@@ -89,8 +92,12 @@ def values(runs: Mapping[str, Run]) -> Values:
     return found
 
 
-def doubts(runs: Mapping[str, Run]) -> dict[str, dict[str, str]]:
-    """Why a figure is not to be relied on in a build's own run, by build and figure, where there is a reason."""
+Doubts = Mapping[str, Mapping[str, str]]
+"""Why a figure is not to be relied on, by build and figure."""
+
+
+def doubts(runs: Mapping[str, Run]) -> Doubts:
+    """Those of each build's own run."""
     found = {name: analysis.summarise(run).metrics for name, run in runs.items()}
     return {name: {one.key: one.reason for one in metrics if one.reason} for name, metrics in found.items()}
 
@@ -98,7 +105,7 @@ def doubts(runs: Mapping[str, Run]) -> dict[str, dict[str, str]]:
 # --- figures -----------------------------------------------------------------------------------------------------
 
 
-def summary(matrix: Matrix, known: Values, doubted: Mapping[str, Mapping[str, str]] | None = None) -> Summary:
+def summary(matrix: Matrix, known: Values, doubted: Doubts | None = None) -> Summary:
     """Watched figures of every build, and each over the control's: the scatter pooled over all builds. `doubted`: what
     `doubts` found.
     """
@@ -116,11 +123,9 @@ def summary(matrix: Matrix, known: Values, doubted: Mapping[str, Mapping[str, st
             if row.size < 2:
                 continue
             interval = stats.geometric_interval(row, LEVEL)
-            apart = (
-                ratio(blocks.contrast(names.index(control.name), index))
-                if blocks is not None and control is not None and name != control.name and _has(known, control, key)
-                else None
-            )
+            apart = None
+            if blocks is not None and control is not None and name != control.name:
+                apart = blocks.contrast(names.index(control.name), index)
             figures.append(
                 Figure(
                     build=name,
@@ -130,15 +135,11 @@ def summary(matrix: Matrix, known: Values, doubted: Mapping[str, Mapping[str, st
                     ci_low=interval.low,
                     ci_high=interval.high,
                     n_launches=row.size,
-                    to_control=apart,
+                    to_control=ratio(apart) if apart is not None else None,
                     doubt=(doubted or {}).get(name, {}).get(key, ""),
                 )
             )
     return Summary(schema=SCHEMA, control=control.name if control else "", builds=matrix.builds, figures=tuple(figures))
-
-
-def _has(known: Values, build: Build, key: str) -> bool:
-    return bool(known.by_build.get(build.name, {}).get(key))
 
 
 # --- steps -------------------------------------------------------------------------------------------------------
@@ -155,32 +156,27 @@ class Candidate:
     p: float
 
 
-def neighbours(matrix: Matrix, known: Values) -> list[tuple[Build, Build]]:
-    """Each build with the next one that has figures, in the order of the matrix; of them alone a swapped one is not."""
-    have = [one for one in matrix.builds if not one.swapped and one.name in known.by_build]
-    return list(itertools.pairwise(have))
-
-
 def search(matrix: Matrix, known: Values) -> tuple[list[Candidate], int]:
     """The steps that the rounds of the search show, and how many were looked for.
 
-    Of builds all alike, any comes out with a probability of at most ALPHA (Holm over all neighbours and figures); a
-    change smaller than MARGIN is not worth mentioning.
+    Neighbours by version are those that have the figure in at least half of the rounds: one that died hides no step
+    between those around it. Of builds all alike, any comes out with a probability of at most ALPHA (Holm over all
+    neighbours and figures); a change smaller than MARGIN is not worth mentioning.
     """
     rounds = numbers(matrix, Stage.search)
-    names = [one.name for one in matrix.builds if not one.swapped]
+    rows = [one for one in matrix.builds if not one.swapped]
     tested: list[tuple[str, Build, Build, Contrast]] = []
     for key, metric in known.metrics.items():
         if not watched(metric):
             continue
-        table = known.table(names, key, rounds)
+        table = known.table([one.name for one in rows], key, rounds)
         blocks = _blocks(table)
         if blocks is None:
             continue
-        for before, after in neighbours(matrix, known):
-            i, j = names.index(before.name), names.index(after.name)
-            if all(np.isfinite(table[k]).sum() >= 2 for k in (i, j)):
-                tested.append((key, before, after, blocks.contrast(i, j)))
+        have = [i for i, row in enumerate(table) if np.isfinite(row).sum() >= max(2, len(rounds) / 2)]
+        for i, j in itertools.pairwise(have):
+            if (shift := blocks.contrast(i, j)) is not None:
+                tested.append((key, rows[i], rows[j], shift))
     adjusted = stats.holm([shift.p for *_, shift in tested])
     found = [
         Candidate(key, before, after, shift, p)
@@ -190,9 +186,9 @@ def search(matrix: Matrix, known: Values) -> tuple[list[Candidate], int]:
     return found, len(tested)
 
 
-def changes(matrix: Matrix, known: Values, traced: Sequence[Trace] = ()) -> Changes:
-    """Every step, whether the second set of rounds confirms it, its cause as far as the swapped drivers show it, and
-    what traces of both sides show.
+def changes(matrix: Matrix, known: Values, traced: Sequence[Trace] = (), doubted: Doubts | None = None) -> Changes:
+    """Every step, whether the second set of rounds confirms it, its cause as far as the swapped drivers show it, what
+    traces of both sides show, and what is to be doubted of its figure.
     """
     found, tests = search(matrix, known)
     rounds = numbers(matrix, Stage.confirm)
@@ -217,7 +213,9 @@ def changes(matrix: Matrix, known: Values, traced: Sequence[Trace] = ()) -> Chan
         rounds=len(numbers(matrix, Stage.search)),
         rounds_confirming=len(rounds),
         changes=tuple(
-            _change(matrix, known, one, shift, p_again.get(index), traced)
+            structs.replace(
+                _change(matrix, known, one, shift, p_again.get(index), traced), doubts=_doubts(one, doubted or {})
+            )
             for index, (one, shift) in enumerate(zip(found, again, strict=True))
         ),
     )
@@ -252,10 +250,16 @@ def _change(
         p=one.p,
         confirmed=confirmed,
         p_confirmed=p,
-        cause=cause(matrix, known, one) if confirmed else Cause(told="not looked for: the step is not confirmed"),
+        cause=cause(matrix, known, one) if confirmed else Cause(told="not looked for (the step is not confirmed)"),
         moved=_moved(known, one, numbers(matrix, stage)),
         traced=traces.between(traced, one.key, one.before.name, one.after.name) if confirmed else None,
     )
+
+
+def _doubts(one: Candidate, doubted: Doubts) -> tuple[str, ...]:
+    """Of both sides, each with its build."""
+    sides = ((side.name, doubted.get(side.name, {}).get(one.key, "")) for side in (one.before, one.after))
+    return tuple(f"{name}: {why}" for name, why in sides if why)
 
 
 def _again(matrix: Matrix, known: Values, one: Candidate) -> Contrast | None:
@@ -295,7 +299,7 @@ def cause(matrix: Matrix, known: Values, one: Candidate) -> Cause:
     """Of a step between A and B: other ways to put browser and driver together say which of the two changed it."""
     a, b = one.before, one.after
     if a.driver_sha256 and a.driver_sha256 == b.driver_sha256:
-        return Cause(told="the browser: both bring the same software driver")
+        return Cause(told="the browser (both bring the same software driver)")
     rounds = numbers(matrix, Stage.swap)
     ways = {"browser": _by_browser(a, b), "driver": _by_driver(a, b)}
     parts = {part: _first(known, one.key, weights, rounds) for part, weights in ways.items()}
@@ -303,10 +307,12 @@ def cause(matrix: Matrix, known: Values, one: Candidate) -> Cause:
     if browser is None or driver is None:
         mixed = (swapped_name(a, b), swapped_name(b, a))
         broken = next((build.why for build in matrix.builds if build.name in mixed and build.why), "")
-        return Cause(told=f"not shown: drivers could not be swapped ({broken})" if broken else "not shown")
+        if broken:
+            return Cause(told=f"not shown (drivers could not be swapped: {broken})")
+        return Cause(told="not looked for (too few rounds with the drivers swapped)" if rounds else NOT_SWAPPED)
     told = [name for name, shift in (("browser", browser), ("software driver", driver)) if _explains(shift, one.shift)]
     return Cause(
-        told=f"the {' and the '.join(told)}" if told else "not shown: neither part is told from none",
+        told=f"the {' and the '.join(told)}" if told else "not shown (neither part is told from none)",
         browser=ratio(browser),
         driver=ratio(driver),
     )
@@ -349,12 +355,19 @@ def _moved(known: Values, one: Candidate, rounds: Sequence[int]) -> tuple[Moved,
         about = metric.variant.get("policy") in (policy, None) or metric.metric.startswith("anatomy")
         if metric.metric not in EXPLAINING or not about or key == one.key:
             continue
-        shift = _paired(known, key, {one.before.name: -1, one.after.name: 1}, rounds)
+        both = _both(known, key, one, rounds)
+        shift = _paired(known, key, {one.before.name: -1, one.after.name: 1}, both)
         if shift is None or shift.p > 1 - LEVEL or abs(shift.value) < np.log1p(MARGIN):
             continue
-        before, after = (known.mean(build.name, key, rounds) for build in (one.before, one.after))
+        before, after = (known.mean(build.name, key, both) for build in (one.before, one.after))
         found.append((shift.p, Moved(metric=key, unit=metric.unit, before=before, after=after, ratio=ratio(shift))))
     return tuple(moved for _, moved in sorted(found, key=lambda pair: pair[0])[:MOST_MOVED])
+
+
+def _both(known: Values, key: str, one: Candidate, rounds: Sequence[int]) -> list[int]:
+    """The rounds in which both sides have a figure, so that values and ratio are of the same."""
+    table = known.table([one.before.name, one.after.name], key, rounds)
+    return [number for number, pair in zip(rounds, table.T, strict=True) if np.isfinite(pair).all()]
 
 
 # --- small parts -------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -23,7 +24,7 @@ from rig.nights import judge, page, records
 from rig.nights.records import Config, Night, Slot, State
 from rig.records import SCHEMA
 from rig.report import words
-from rig.runner import NotQuiet
+from rig.runner import NoResult
 
 
 def profile_of(plan: Config) -> Profile:
@@ -51,11 +52,12 @@ def measure(
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise store.StoreError(f"another night is running in {folder}") from None
-        last = records.last_good(records.stored(folder))
-        began = datetime.now(UTC)
-        out = folder / records.FOLDER / f"{began:%Y%m%dT%H%M%SZ}"
+        nights = records.stored(folder, plan.accept)
+        out = folder / records.FOLDER / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+        if nights and nights[-1].id >= out.name:
+            raise store.StoreError(f"the last night, {nights[-1].id}, is of the future: a clock is, or was, wrong")
         chosen = profile_of(plan)
-        before = _read(folder / records.FOLDER / last.id) if last is not None else None
+        last, before = _last(folder, nights)
 
         def suspects(matrix: Matrix, known: steps.Values) -> set[str]:
             """Builds to be looked at again before anybody is told that they are worse."""
@@ -67,17 +69,26 @@ def measure(
         broke = ""
         try:
             measuring.run(builds, control)
-        except NotQuiet as error:
+        except NoResult as error:
             broke = str(error)
         finally:
             matrix_page.render(out)
             night = judged(out, last, before, broke)
             store.write_json(out / records.NIGHT, night)
-            page.render(folder)
+            page.render(folder, plan.accept)
         return night
 
 
 Before = tuple[Matrix, dict[str, Run], steps.Values]
+
+
+def _last(folder: Path, nights: Sequence[Night]) -> tuple[Night | None, Before | None]:
+    """The last good night whose matrix can be read."""
+    for night in reversed(nights):
+        if night.good:
+            with contextlib.suppress(store.StoreError):
+                return night, _read(folder / records.FOLDER / night.id)
+    return None, None
 
 
 def _read(place: Path) -> Before:
@@ -91,7 +102,10 @@ def judged(out: Path, last: Night | None, before: Before | None, broke: str = ""
     matrix, runs, known = _read(out)
     changes = store.read(out / matrix_records.CHANGES, Changes)
     rows = [one for one in matrix.builds if not one.swapped]
-    slots = tuple(Slot(name=one.name, version=one.version, sha256=one.sha256, why=one.why) for one in rows)
+    slots = tuple(
+        Slot(name=one.name, version=one.version, sha256=one.sha256, driver_sha256=one.driver_sha256, why=one.why)
+        for one in rows
+    )
     lost: tuple[str, ...] = ()
     environment: tuple[str, ...] = ()
     shifts: tuple[records.Shift, ...] = ()
@@ -106,6 +120,7 @@ def judged(out: Path, last: Night | None, before: Before | None, broke: str = ""
         environment = (*forbids, *_other_builds(last, slots))
         if not forbids:
             shifts = tuple(judge.shifts((before[0], before[2]), (matrix, known)))
+            forbids = [] if shifts else ["no cost is known of both"]
         state, why = _state(forbids, shifts, lost)
     return Night(
         schema=SCHEMA,
@@ -131,23 +146,41 @@ def exit_of(state: State) -> Exit:
 
 
 def _state(forbids: Sequence[str], shifts: Sequence[records.Shift], lost: Sequence[str]) -> tuple[State, str]:
-    if forbids:
-        return State.apart, f"not comparable with the last good night: {'; '.join(forbids)}"
+    """What weighs most, and why in a line: it tells a loss beside whatever else there is."""
+    gone = f"builds that had figures have none: {', '.join(lost)}" if lost else ""
     worse = [one for one in shifts if one.worse]
     if worse:
         first = max(worse, key=lambda one: one.ratio.value)
         told = f"most of all {first.metric} of {first.build}: {matrix_page.times(first.ratio)}"
-        return State.worse, f"{words.counted(len(worse), 'cost')} worse, {told}"
-    if lost:
-        return State.lost, f"builds that had figures have none: {', '.join(lost)}"
-    return State.fine, f"none of {len(shifts)} costs is worse"
+        state, why = State.worse, f"{words.counted(len(worse), 'cost')} worse, {told}"
+    elif forbids:
+        state, why = State.apart, f"not comparable with the last good night: {'; '.join(forbids)}"
+    else:
+        state, why = State.fine, f"none of {words.counted(len(shifts), 'cost')} is worse; {_power(shifts)}"
+    if state is State.worse or not gone:
+        return state, "; ".join(filter(None, (why, gone)))
+    return State.lost, f"{gone}; {why}"
+
+
+def _power(shifts: Sequence[records.Shift]) -> str:
+    """What could have been missed: a night that is fine says little where its intervals are wide."""
+    highs = sorted(one.ratio.ci_high for one in shifts)
+    half, most = (words.number(value) for value in (highs[len(highs) // 2], highs[-1]))
+    return f"by their intervals half could be up to {half} times what they were, and any up to {most}"
 
 
 def _other_builds(last: Night, slots: Sequence[Slot]) -> tuple[str, ...]:
-    """Builds whose executable is another than it was, which is what a night is there to price."""
-    had = {one.name: one for one in last.builds}
-    return tuple(
-        f"{one.name}: {had[one.name].version} ({had[one.name].sha256[:8]}) then, {one.version} ({one.sha256[:8]}) now"
-        for one in slots
-        if one.name in had and one.sha256 and had[one.name].sha256 and one.sha256 != had[one.name].sha256
-    )
+    """Builds whose executable or driver is another than it was, which is what a night is there to price; and those
+    that are no longer asked for.
+    """
+    had, have = ({one.name: one for one in side} for side in (last.builds, slots))
+    changed = [
+        f"{name}: {_told(had[name])} then, {_told(one)} now"
+        for name, one in have.items()
+        if name in had and one.sha256 and had[name].sha256 and _told(one) != _told(had[name])
+    ]
+    return (*changed, *(f"{name} is no longer among the builds" for name in had if name not in have))
+
+
+def _told(one: Slot) -> str:
+    return f"{one.version} ({one.sha256[:8]}, driver {one.driver_sha256[:8] or 'of the system'})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -46,9 +47,9 @@ class Row:
     compared: str
 
 
-def render(folder: Path) -> None:
-    """Writes the index of nights, and nights.json beside it."""
-    nights = records.stored(folder)
+def render(folder: Path, accept: Sequence[str] = ()) -> None:
+    """Writes the index of nights, and nights.json beside it. `accept`: ids of nights, as the plan has them."""
+    nights = records.stored(folder, accept)
     store.write_text(folder / records.PAGE, html(nights))
     last = records.last_good(nights)
     latest = nights[-1] if nights else None
@@ -76,7 +77,7 @@ def html(nights: list[Night]) -> str:
         latest = nights[-1]
         lede = [
             f"The latest night, {latest.id}: {TOLD[latest.state]}; {latest.why}.",
-            f"The last good night is {last.id}." if last else "There is no good night.",
+            f"The last good night, with which the next is compared, is {last.id}." if last else "No night is good.",
         ]
     rows: list[Row] = []
     for newer, night in zip([None, *reversed(nights)], reversed(nights), strict=False):
@@ -90,7 +91,9 @@ def html(nights: list[Night]) -> str:
         style=Markup(report_page.style()),
         lede=lede,
         rows=rows,
-        worst=_worst(nights),
+        worst=_shifts(nights, changed=True),
+        every=_shifts(nights, changed=False),
+        error=nights[-1].error if nights else "",
     )
 
 
@@ -104,7 +107,7 @@ def _row(night: Night) -> Row:
     return Row(
         id=night.id,
         link=f"{records.FOLDER}/{night.id}/{MATRIX_PAGE}",
-        state=TOLD[night.state],
+        state=TOLD[night.state] + (" (accepted)" if night.accepted else ""),
         mark=MARKED.get(night.state, "unresolved"),
         why="; ".join((night.why, *night.environment)),
         builds=versions,
@@ -112,22 +115,22 @@ def _row(night: Night) -> Row:
     )
 
 
-def _worst(nights: list[Night]) -> Table:
-    """What the latest night found worse or better."""
+def _shifts(nights: list[Night], *, changed: bool) -> Table:
+    """What the latest night found worse or better; or every cost that it compared."""
     latest = nights[-1].shifts if nights else ()
-    changed = sorted((one for one in latest if one.worse or one.better), key=lambda one: -one.ratio.value)
+    chosen = [one for one in latest if one.worse or one.better or not changed]
     return Table(
-        "changed",
+        "changed" if changed else "compared",
         ("Verdict", "Build", "Figure", "Last good night", "Now", "Times, over the control's"),
         tuple(
             (
-                "worse" if one.worse else "better",
+                "worse" if one.worse else "better" if one.better else "not told apart",
                 one.build,
                 one.metric,
                 words.quantity(one.before, one.unit),
                 words.quantity(one.after, one.unit),
                 times(one.ratio),
             )
-            for one in changed
+            for one in sorted(chosen, key=lambda one: -one.ratio.value)
         ),
     )

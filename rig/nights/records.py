@@ -19,7 +19,8 @@ NIGHT, NIGHTS, PAGE, FOLDER, LOCK = "night.json", "nights.json", "index.html", "
 
 class Config(Record, frozen=True):
     """`builds` and `control` as `rig matrix` takes them; `sets`: overrides of the profile; `folder`: where the nights
-    go, relative to the file that says so.
+    go, relative to the file that says so. `accept`: ids of nights that were worse, or lost a build, and are as good as
+    any to be compared with from then on.
     """
 
     builds: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)]
@@ -29,10 +30,13 @@ class Config(Record, frozen=True):
     profile: Name = "matrix"
     adapter: AdapterAsked = AdapterAsked.any
     sets: tuple[Name, ...] = ()
+    accept: tuple[Name, ...] = ()
 
 
 class State(StrEnum):
-    """`first`: nothing to compare with; `apart`: the last good night had another adapter, machine or control."""
+    """`first`: nothing to compare with; `apart`: the last good night had another adapter, machine, control or plan, or
+    no cost in common; `lost`: a build that had figures has none.
+    """
 
     fine = "fine"
     worse = "worse"
@@ -44,8 +48,8 @@ class State(StrEnum):
 
 class Shift(Record, frozen=True):
     """A figure of one build against the last good night. `ratio` is that of the costs, each over its own night's
-    control where there is one. `worse`, `better`: significant by Holm, beyond the margin, and so again in rounds of its
-    own.
+    control where there is one; of the rounds that looked again where there are such, else, and in `found`, of the
+    search. `worse`, `better`: significant by Holm, beyond the margin, and so again in rounds of its own.
     """
 
     build: Name
@@ -54,6 +58,7 @@ class Shift(Record, frozen=True):
     before: float
     after: float
     ratio: Ratio
+    found: Ratio
     p: float
     worse: bool = False
     better: bool = False
@@ -66,6 +71,7 @@ class Slot(Record, frozen=True):
     name: Name
     version: str
     sha256: str
+    driver_sha256: str = ""
     why: str = ""
 
 
@@ -86,11 +92,12 @@ class Night(Record, frozen=True):
     lost: tuple[str, ...]
     shifts: tuple[Shift, ...]
     steps: int
+    accepted: bool = False
 
     @property
     def good(self) -> bool:
-        """Whether later nights may be compared with it."""
-        return self.state not in (State.invalid, State.lost)
+        """Whether later nights are compared with it: a regression stays one until it is gone, or accepted."""
+        return self.accepted or self.state in (State.fine, State.first, State.apart)
 
 
 def load(path: Path) -> Config:
@@ -98,12 +105,14 @@ def load(path: Path) -> Config:
     return config.convert(config.read_toml(path, str(path)), Config, str(path))
 
 
-def stored(folder: Path) -> list[Night]:
-    """Every night of a folder, oldest first; one that can't be read is none."""
+def stored(folder: Path, accept: Sequence[str] = ()) -> list[Night]:
+    """Every night of a folder, oldest first; one that can't be read is none. `accept`: ids, as the plan has them."""
     found = []
     for path in sorted((folder / FOLDER).glob(f"*/{NIGHT}")):
         try:
-            found.append(decode(path.read_bytes(), Night))
+            night = decode(path.read_bytes(), Night)
+            accepted = night.id in accept and night.state is not State.invalid
+            found.append(msgspec.structs.replace(night, accepted=accepted))
         except (OSError, msgspec.DecodeError):
             continue
     return found
