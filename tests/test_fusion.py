@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rig import stats
+from rig import figures, stats
 from rig.experiments.base import Point
 from rig.experiments.fusion.cells import FUSED, UNFUSED, FusionOptions, points
 from rig.experiments.fusion.figures import compute
@@ -68,6 +68,10 @@ class Found:
 
     def __getitem__(self, claim: str) -> VerdictOutcome:
         return self.verdicts[claim].outcome
+
+    def at_look(self) -> Found:
+        """As a run's verdicts are passed, after the first of two looks."""
+        return Found([figures.at_look(metric, (LAUNCHES, 9)) for metric in self.metrics])
 
     def one(self, name: str, **variant: str | int | float) -> Metric:
         return next(m for m in self.metrics if m.metric == f"fusion.{name}" and m.variant == variant)
@@ -187,6 +191,18 @@ def test_traffic_is_a_cause_where_the_spared_bytes_take_long(planted: Planted) -
     assert found["C6"] is VerdictOutcome.does_not_hold
     assert found.value("bandwidth_gb_per_s") == pytest.approx(2 * 2**20 / (2 * 60_000) * 1e-3, rel=0.02)
     assert planted(COUNT_ALONE)["C6"] is VerdictOutcome.holds
+
+
+def test_traffic_is_decided_at_the_level_that_the_look_leaves(planted: Planted) -> None:
+    def copies(us: float) -> Times:
+        return lambda point: point.n * us if point.program.name.startswith("copy") else COUNT_ALONE(point)
+
+    # so long that the plain interval ends just below what a cause is, and the wider one above
+    end = planted(copies(1_000.0), noise=0.03).one("traffic_fraction", policy="submit_each").ci_high
+    assert end is not None
+    found = planted(copies(1_000.0 * 0.0999 / end), noise=0.03)
+    assert found["C6"] is VerdictOutcome.holds
+    assert found.at_look()["C6"] is VerdictOutcome.unresolved
 
 
 def test_kernel_quality_is_a_bottleneck_where_a_better_kernel_is_faster(planted: Planted) -> None:

@@ -111,6 +111,7 @@ _LABELS = {
     "fusion.split_dispatch_us": "Each dispatch more of that work, slope",
     "fusion.bandwidth_gb_per_s": "Bandwidth of a copy",
     "fusion.traffic_us": "Time of a step's bytes at that bandwidth",
+    "fusion.spared_us": "Time of the bytes that fusing spares",
     "fusion.traffic_fraction": "Time of the bytes spared, over what fusing saves",
     "fusion.cores_share": "Share of the cores in use",
     "fusion.cpu_saturated": "The CPU is saturated",

@@ -223,37 +223,45 @@ def _marginal(steps: Steps, kind: str, policy: str) -> list[Metric]:
 
 
 def _explained(steps: Steps, kind: str, policy: str) -> list[Metric]:
-    """What putting all removed dispatches back costs, over what removing them saved, with Fieller's interval."""
-    options, variant = steps.options, {"padding": kind, "policy": policy}
-    fused, unfused = steps.stage(FUSED, policy), steps.stage(UNFUSED, policy)
-    back = steps.step(padded_name(options, kind, 1.0), policy) - fused
-    pairs = pd.DataFrame({"back": back, "saved": unfused - fused, "unfused": unfused}).dropna()
-    added = _over("padding_us", variant, "us", pairs["back"], signed=True)
+    """What putting all removed dispatches back costs, and that over what removing them saved."""
+    variant = {"padding": kind, "policy": policy}
+    padded = padded_name(steps.options, kind, 1.0)
+    back = steps.step(padded, policy) - steps.stage(FUSED, policy)
+    added, fraction = _of_saved(steps, ("padding_us", "explained_fraction"), variant, back)
+    if added.value is None:
+        reason, outcome = steps.why(padded, policy)
+        if outcome is MetricOutcome.not_supported:
+            fraction = figures.missing(ID, fraction.metric, variant, "fraction", reason, outcome)
+    return [added, fraction]
+
+
+def _of_saved(
+    steps: Steps, names: tuple[str, str], variant: Mapping[str, str], over: pd.Series[float]
+) -> tuple[Metric, Metric]:
+    """A time, and it over what fusing saves under the policy, with Fieller's interval. `names`: of the two."""
+    fused, unfused = (steps.stage(stage, variant["policy"]) for stage in (FUSED, UNFUSED))
+    pairs = pd.DataFrame({"over": over, "saved": unfused - fused, "unfused": unfused}).dropna()
+    part, metric = _over(names[0], variant, "us", pairs["over"], signed=True), f"fusion.{names[1]}"
+    if part.value is None:
+        return part, figures.missing(ID, metric, variant, "fraction", part.reason, part.outcome)
     each = pd.DataFrame({name: by_launch(pairs[name]) for name in pairs})
-    metric = "fusion.explained_fraction"
-    if len(each) < 2:
-        reason, outcome = steps.why(padded_name(options, kind, 1.0), policy)
-        if outcome is not MetricOutcome.not_supported:
-            reason, outcome = "fewer than 2 launches have all three of its times", MetricOutcome.failed
-        return [added, figures.missing(ID, metric, variant, "fraction", reason, outcome)]
-    over, under = each["back"].to_numpy(), each["saved"].to_numpy()
+    parts, under = each["over"].to_numpy(), each["saved"].to_numpy()
     saved, step_us = stats.mean_interval(under), float(each["unfused"].mean())
     told = f"what fusing saves, {saved.value:.4g} µs ({saved.low:.4g} to {saved.high:.4g})"
     doubt = f"{told}, is not surely {100 * LEAST_SAVED:g} % of the step's {step_us:.4g} µs"
     try:
-        fraction = stats.fieller(over, under)
+        fraction = stats.fieller(parts, under)
     except ValueError:
         # Fieller's interval has no ends: the launches' own ratios stand in for it, where there are any
         if not under.mean() or not under.all():
             reason = f"{told}, is nothing at all in some launch"
-            missing = figures.missing(ID, metric, variant, "fraction", reason, MetricOutcome.not_supported)
-            return [added, missing]
-        value, own = float(over.mean() / under.mean()), over / under
+            return part, figures.missing(ID, metric, variant, "fraction", reason, MetricOutcome.not_supported)
+        value, own = float(parts.mean() / under.mean()), parts / under
         fraction = stats.Interval(value, min(value, float(own.min())), max(value, float(own.max())), 1.0, len(own))
-    found = _of_interval("explained_fraction", variant, "fraction", fraction, len(pairs))
+    found = _of_interval(names[1], variant, "fraction", fraction, len(pairs))
     if saved.low < LEAST_SAVED * step_us:
         found = msgspec.structs.replace(found, outcome=MetricOutcome.unresolved, reason=doubt)
-    return [added, found]
+    return part, found
 
 
 def _quality(steps: Steps) -> list[Metric]:
@@ -326,16 +334,9 @@ def _traffic(steps: Steps) -> list[Metric]:
         return [*found, bandwidth]
     found.append(bandwidth)
     found += [_over("traffic_us", {"stage": stage}, "us", n * us_per_byte) for stage, n in steps.bytes.items()]
+    spared = (steps.bytes[UNFUSED] - steps.bytes[FUSED]) * us_per_byte
     for policy in options.arm_policies:
-        saved = steps.stage(UNFUSED, policy) - steps.stage(FUSED, policy)
-        less = (steps.bytes[UNFUSED] - steps.bytes[FUSED]) * us_per_byte
-        pairs = pd.DataFrame({"less": less, "saved": saved}).dropna()
-        each = pd.DataFrame({name: by_launch(pairs[name]) for name in pairs})
-        try:
-            share = stats.fieller(each["less"].to_numpy(), each["saved"].to_numpy())
-        except ValueError:
-            continue
-        found.append(_of_interval("traffic_fraction", {"policy": policy}, "fraction", share, len(pairs)))
+        found += _of_saved(steps, ("spared_us", "traffic_fraction"), {"policy": policy}, spared)
     return found
 
 

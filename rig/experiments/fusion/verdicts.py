@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 
 from rig import figures, stats
@@ -96,9 +97,10 @@ def claim_cause(found: Found) -> Verdict:
         return not_tested("C5", f"fusing gains nothing here: a token comes {figures.told(gain, 'times')} as fast")
     if fraction.value is None and fraction.outcome is not MetricOutcome.unresolved:
         return no_figure("C5", fraction, "")
-    interval = _fieller(found, variant)
     outcome = VerdictOutcome.unresolved
-    if fraction.outcome is MetricOutcome.ok and interval is not None:
+    at_look = _at_look(found, fraction, "padding_us")
+    if at_look.outcome is MetricOutcome.ok:
+        interval = figures.interval_of(at_look)
         if interval.low >= EXPLAINS and interval.high <= 1 / EXPLAINS:
             outcome = VerdictOutcome.holds
         elif interval.high < EXPLAINS:
@@ -117,17 +119,24 @@ def claim_cause(found: Found) -> Verdict:
     return Verdict(claim="C5", outcome=outcome, statement=statement, evidence=evidence)
 
 
-def _fieller(found: Found, variant: dict[str, str]) -> stats.Interval | None:
-    """The explained fraction once more, at the level that the look leaves its two parts."""
-    added, saved = found.one("padding_us", **variant), found.one("saved_us", stage=FUSED, policy=variant["policy"])
-    if added is None or saved is None:
-        return None
-    launches = sorted(added.per_launch.keys() & saved.per_launch.keys())
-    over, under = (np.array([m.per_launch[launch] for launch in launches]) for m in (added, saved))
+def _at_look(found: Found, fraction: Metric, part: str) -> Metric:
+    """A fraction of the saving at the level that the look leaves the saving, by Fieller's interval once more;
+    unresolved where that has no ends. `part`: the figure that is divided.
+    """
+    over = found.one(part, **fraction.variant)
+    saved = found.one("saved_us", stage=FUSED, policy=fraction.variant["policy"])
+    if fraction.outcome is not MetricOutcome.ok or over is None or saved is None or saved.ci_level == fraction.ci_level:
+        return fraction
+    launches = sorted(over.per_launch.keys() & saved.per_launch.keys())
+    parts, under = (np.array([m.per_launch[launch] for launch in launches]) for m in (over, saved))
     try:
-        return stats.fieller(over, under, min(added.ci_level, saved.ci_level))
-    except ValueError:
-        return None
+        wide = stats.fieller(parts, under, saved.ci_level)
+    except ValueError as error:
+        reason = f"at {100 * saved.ci_level:.3g} % {error}"
+        return msgspec.structs.replace(fraction, outcome=MetricOutcome.unresolved, reason=reason)
+    return msgspec.structs.replace(
+        fraction, value=wide.value, ci_low=wide.low, ci_high=wide.high, ci_level=saved.ci_level
+    )
 
 
 def claim_traffic(found: Found) -> Verdict:
@@ -141,11 +150,13 @@ def claim_traffic(found: Found) -> Verdict:
     if share is None or share.value is None or share.ci_low is None or share.ci_high is None:
         return no_figure("C6", share, "this run has no bandwidth, or fusing saves nothing that can be told")
     outcome = VerdictOutcome.unresolved
-    saves = gain is not None and above_one(gain) is VerdictOutcome.holds
-    if share.ci_high < TRAFFIC and saves:
-        outcome = VerdictOutcome.holds
-    elif share.ci_low > TRAFFIC and saves:
-        outcome = VerdictOutcome.does_not_hold
+    at_look = _at_look(found, share, "spared_us")
+    if at_look.outcome is MetricOutcome.ok and gain is not None and above_one(gain) is VerdictOutcome.holds:
+        interval = figures.interval_of(at_look)
+        if interval.high < TRAFFIC:
+            outcome = VerdictOutcome.holds
+        elif interval.low > TRAFFIC:
+            outcome = VerdictOutcome.does_not_hold
     statement = (
         f"at the bandwidth of a copy, the bytes that fusing spares take {figures.told(share, 'of the saving')}; "
         f"a cause is {TRAFFIC:g} or more; published: under 1 µs of 30 ms"
