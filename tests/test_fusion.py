@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -203,6 +204,43 @@ def test_traffic_is_decided_at_the_level_that_the_look_leaves(planted: Planted) 
     found = planted(copies(1_000.0 * 0.0999 / end), noise=0.03)
     assert found["C6"] is VerdictOutcome.holds
     assert found.at_look()["C6"] is VerdictOutcome.unresolved
+
+
+@pytest.mark.parametrize(
+    ("claim", "metric", "variant"),
+    [
+        ("C5", "explained_fraction", {"padding": "empty", "policy": "submit_each"}),
+        ("C5", "explained_fraction", {"padding": "copy", "policy": "submit_each"}),
+        ("C6", "traffic_fraction", {"policy": "submit_each"}),
+    ],
+)
+def test_a_fraction_is_told_with_the_interval_that_decides(
+    planted: Planted, claim: str, metric: str, variant: dict[str, str]
+) -> None:
+    found = planted(COUNT_ALONE, noise=0.03)
+    plain = found.one(metric, **variant)
+    told = re.search(
+        rf"{plain.value:.3g} of \S+(?: saving)? \((\S+) to (\S+) at 98 %\)", found.at_look().verdicts[claim].statement
+    )
+    assert told is not None
+    assert plain.ci_low is not None
+    assert plain.ci_high is not None
+    assert float(told[1]) < plain.ci_low < plain.ci_high < float(told[2])
+
+
+def test_a_fraction_without_ends_at_the_deciding_level_says_so_and_is_unresolved(planted: Planted) -> None:
+    metrics = planted(COUNT_ALONE).metrics
+    base = {"policy": "submit_each"}
+
+    def scattered(metric: Metric) -> Metric:
+        if metric.metric != "fusion.saved_us" or metric.variant != {"stage": FUSED, **base}:
+            return metric
+        return msgspec.structs.replace(metric, per_launch={str(n): (-1.0) ** n for n in range(LAUNCHES)})
+
+    verdicts = Found([scattered(metric) for metric in metrics]).at_look().verdicts
+    for claim in ("C5", "C6"):
+        assert verdicts[claim].outcome is VerdictOutcome.unresolved
+        assert verdicts[claim].statement.endswith("; at 98 % the mean that is divided by can't be told from zero")
 
 
 def test_kernel_quality_is_a_bottleneck_where_a_better_kernel_is_faster(planted: Planted) -> None:

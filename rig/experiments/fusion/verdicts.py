@@ -88,35 +88,27 @@ def claim_cause(found: Found) -> Verdict:
     """C5: holds where empty dispatches put back cost EXPLAINS to 1 / EXPLAINS of the saving, with the whole interval;
     does not hold where they cost less. Beyond, they cost more than what they stand for, and settle nothing.
     """
-    variant = {"padding": "empty", "policy": BASE}
-    fraction = found.one("explained_fraction", **variant)
     gain = found.one("gain", stage=FUSED, policy=BASE)
-    if fraction is None:
-        return no_figure("C5", fraction, f"this run has no padding under {BASE}")
     if gain is not None and above_one(gain) is VerdictOutcome.does_not_hold:
         return not_tested("C5", f"fusing gains nothing here: a token comes {figures.told(gain, 'times')} as fast")
-    if fraction.value is None and fraction.outcome is not MetricOutcome.unresolved:
-        return no_figure("C5", fraction, "")
-    outcome = VerdictOutcome.unresolved
-    at_look = _at_look(found, fraction, "padding_us")
-    if at_look.outcome is MetricOutcome.ok:
-        interval = figures.interval_of(at_look)
-        if interval.low >= EXPLAINS and interval.high <= 1 / EXPLAINS:
-            outcome = VerdictOutcome.holds
-        elif interval.high < EXPLAINS:
-            outcome = VerdictOutcome.does_not_hold
-    value = figures.told(fraction, "of the saving") if fraction.value is not None else "an unknown part of the saving"
-    copies = found.one("explained_fraction", padding="copy", policy=BASE)
-    beside = f", copies {figures.told(copies, 'of it')}" if copies is not None and copies.value is not None else ""
-    doubt = f"; {fraction.reason}" if fraction.reason else ""
+    empty, copies = (found.one("explained_fraction", padding=kind, policy=BASE) for kind in ("empty", "copy"))
+    if empty is None or empty.value is None:
+        return no_figure("C5", empty, f"this run has no padding under {BASE}")
+    fraction = _at_look(found, empty, "padding_us")
+    interval, outcome = figures.interval_of(fraction), VerdictOutcome.unresolved
+    if fraction.outcome is MetricOutcome.ok and interval.low >= EXPLAINS and interval.high <= 1 / EXPLAINS:
+        outcome = VerdictOutcome.holds
+    elif fraction.outcome is MetricOutcome.ok and interval.high < EXPLAINS:
+        outcome = VerdictOutcome.does_not_hold
+    beside = ""
+    if copies is not None and copies.value is not None:
+        beside = f", copies {figures.told(_at_look(found, copies, 'padding_us'), 'of it')}"
     statement = (
-        f"empty dispatches put back where they were cost {value}{beside}; the cause is {EXPLAINS:g} to "
-        f"{1 / EXPLAINS:g}{doubt}"
+        f"empty dispatches put back where they were cost {figures.told(fraction, 'of the saving')}{beside}; the cause "
+        f"is {EXPLAINS:g} to {1 / EXPLAINS:g}{_doubt(fraction)}"
     )
-    evidence = _keys(
-        fraction, found.one("padding_us", **variant), found.one("saved_us", stage=FUSED, policy=BASE), copies
-    )
-    return Verdict(claim="C5", outcome=outcome, statement=statement, evidence=evidence)
+    parts = (found.one("padding_us", **empty.variant), found.one("saved_us", stage=FUSED, policy=BASE))
+    return Verdict(claim="C5", outcome=outcome, statement=statement, evidence=_keys(empty, *parts, copies))
 
 
 def _at_look(found: Found, fraction: Metric, part: str) -> Metric:
@@ -139,6 +131,10 @@ def _at_look(found: Found, fraction: Metric, part: str) -> Metric:
     )
 
 
+def _doubt(metric: Metric) -> str:
+    return f"; {metric.reason}" if metric.reason else ""
+
+
 def claim_traffic(found: Found) -> Verdict:
     """C6: holds where the bytes that fusing spares take less than TRAFFIC of the saving, with the whole interval, and
     there is a saving at all.
@@ -147,21 +143,21 @@ def claim_traffic(found: Found) -> Verdict:
     if gain is not None and above_one(gain) is VerdictOutcome.does_not_hold:
         return not_tested("C6", f"fusing gains nothing here: a token comes {figures.told(gain, 'times')} as fast")
     share = found.one("traffic_fraction", policy=BASE)
-    if share is None or share.value is None or share.ci_low is None or share.ci_high is None:
+    if share is None or share.value is None:
         return no_figure("C6", share, "this run has no bandwidth, or fusing saves nothing that can be told")
-    outcome = VerdictOutcome.unresolved
-    at_look = _at_look(found, share, "spared_us")
-    if at_look.outcome is MetricOutcome.ok and gain is not None and above_one(gain) is VerdictOutcome.holds:
-        interval = figures.interval_of(at_look)
+    fraction = _at_look(found, share, "spared_us")
+    interval, outcome = figures.interval_of(fraction), VerdictOutcome.unresolved
+    if fraction.outcome is MetricOutcome.ok and gain is not None and above_one(gain) is VerdictOutcome.holds:
         if interval.high < TRAFFIC:
             outcome = VerdictOutcome.holds
         elif interval.low > TRAFFIC:
             outcome = VerdictOutcome.does_not_hold
     statement = (
-        f"at the bandwidth of a copy, the bytes that fusing spares take {figures.told(share, 'of the saving')}; "
-        f"a cause is {TRAFFIC:g} or more; published: under 1 µs of 30 ms"
+        f"at the bandwidth of a copy, the bytes that fusing spares take {figures.told(fraction, 'of the saving')}; "
+        f"a cause is {TRAFFIC:g} or more; published: under 1 µs of 30 ms{_doubt(fraction)}"
     )
-    return Verdict(claim="C6", outcome=outcome, statement=statement, evidence=_keys(share))
+    parts = (found.one("spared_us", policy=BASE), found.one("saved_us", stage=FUSED, policy=BASE))
+    return Verdict(claim="C6", outcome=outcome, statement=statement, evidence=_keys(share, *parts))
 
 
 def claim_quality(found: Found) -> Verdict:
