@@ -255,6 +255,26 @@ def test_kernel_quality_is_a_bottleneck_where_a_better_kernel_is_faster(planted:
     assert planted(worse)["C7"] is VerdictOutcome.holds
 
 
+@pytest.mark.parametrize("claim", ["C5", "C6", "C7"])
+def test_a_statement_of_a_cause_says_under_which_policy_it_is_one(planted: Planted, claim: str) -> None:
+    assert planted(COUNT_ALONE).verdicts[claim].statement.startswith("with one submit each, ")
+
+
+def test_the_largest_gain_of_a_kernel_under_another_policy_stands_beside(planted: Planted) -> None:
+    def better_in_one_pass(point: Point) -> float:
+        quicker = point.program.name.endswith("_vec4") and point.policy.name == "one_pass"
+        return COUNT_ALONE(point) * (0.5 if quicker else 1.0)
+
+    verdict = planted(better_in_one_pass).verdicts["C7"]
+    assert verdict.outcome is VerdictOutcome.holds
+    told = re.search(
+        r"; the most under another policy: (\S+) times \(.*\) with vec4 under one_pass$", verdict.statement
+    )
+    assert told is not None
+    assert float(told[1]) == pytest.approx(2, rel=0.02)
+    assert verdict.evidence[-1] == "fusion.quality_gain{policy=one_pass,quality=vec4}"
+
+
 def test_batching_is_worth_more_than_fusing_only_where_it_gains_more(planted: Planted) -> None:
     assert planted(COUNT_ALONE)["batching_over_fusing"] is VerdictOutcome.holds
     found = planted(by_count(submit_e=40.0, one_pass=35.0, pass_eac=35.0))
