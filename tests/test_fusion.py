@@ -56,10 +56,10 @@ class Planted:
     def __call__(self, times: Times, *, hardware: bool = True, noise: float = 0.003) -> Found:
         return self.of(samples(times, noise), hardware=hardware)
 
-    def of(self, frame: pd.DataFrame, *, hardware: bool = True) -> Found:
+    def of(self, frame: pd.DataFrame, *, hardware: bool = True, options: FusionOptions = OPTIONS) -> Found:
         adapter = HARDWARE if hardware else ADAPTER
         launches = tuple(msgspec.structs.replace(launch, adapter=adapter) for launch in self.run.launches)
-        return Found(compute(replace(self.run, launches=launches, samples=frame), OPTIONS))
+        return Found(compute(replace(self.run, launches=launches, samples=frame), options))
 
 
 class Found:
@@ -321,6 +321,56 @@ def test_a_stage_that_could_not_run_is_missing_and_the_others_stand(planted: Pla
     assert (step.outcome, step.value) == (MetricOutcome.not_supported, None)
     assert "maxStorageBuffersPerShaderStage" in step.reason
     assert found["C4"] is VerdictOutcome.holds
+
+
+@pytest.mark.parametrize(
+    ("claim", "program", "policy"),
+    [
+        ("C4", "tiny_kv", "submit_each"),
+        ("C5", "tiny_kv_empty_1", "submit_each"),
+        ("C5", "tiny_unfused", "submit_each"),
+        ("C6", "copy_1_mib", "one_pass"),
+        ("C6", "tiny_kv", "submit_each"),
+        ("C7", "tiny_rmsnorm_workgroup", "submit_each"),
+        ("C10", "tiny_unfused", "one_pass"),
+        ("batching_over_fusing", "tiny_unfused", "one_pass"),
+        ("tiny_dispatch_bound", "tiny_kv_empty_0.5", "submit_each"),
+    ],
+)
+def test_a_claim_whose_cell_has_no_time_tells_why_it_has_none(
+    planted: Planted, claim: str, program: str, policy: str
+) -> None:
+    frame = samples(COUNT_ALONE, 0.003)
+    lost = (frame["program"] == program) & (frame["policy"] == policy)
+    assert lost.any()
+    frame.loc[lost, ["void", "detail"]] = ["wrong_output", "sight[3] is 7"]
+    verdict = planted.of(frame).verdicts[claim]
+    assert (verdict.outcome, verdict.statement) == (
+        VerdictOutcome.not_tested,
+        "no figure: wrong_output: sight[3] is 7",
+    )
+
+
+def test_kernel_quality_is_not_settled_while_one_kernel_has_no_time(planted: Planted) -> None:
+    frame = samples(COUNT_ALONE, 0.003)
+    lost = frame["program"] == "tiny_rmsnorm_thread"
+    frame.loc[lost, ["void", "detail"]] = ["wrong_output", "logits[3] is 7"]
+    assert planted.of(frame)["C7"] is VerdictOutcome.unresolved
+    frame.loc[lost, ["void", "detail"]] = ["not_supported", "the adapter has no subgroups"]
+    assert planted.of(frame)["C7"] is VerdictOutcome.holds
+
+
+def test_a_copy_that_takes_no_time_gives_no_bandwidth_and_says_so(planted: Planted) -> None:
+    found = planted(lambda point: 100.0 if point.program.name.startswith("copy") else COUNT_ALONE(point), noise=0.0)
+    assert "no figure: in some block a copy took no time" in found.verdicts["C6"].statement
+
+
+def test_what_others_are_compared_with_is_one_submit_each_wherever_it_is_named(planted: Planted) -> None:
+    options = msgspec.structs.replace(OPTIONS, policies=("one_pass", "submit_each"))
+    found = planted.of(samples(COUNT_ALONE, 0.003), options=options)
+    assert found["C10"] is VerdictOutcome.holds
+    assert found["batching_over_fusing"] is VerdictOutcome.holds
+    assert {m.variant["over"] for m in found.metrics if "over" in m.variant} == {"submit_each"}
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from rig import analysis, beside, gates
-from rig.experiments.fusion.cells import FUSED, UNFUSED
+from rig.experiments.fusion.cells import BASE, FUSED, OTHER, UNFUSED
 from rig.experiments.fusion.cells import ID as FUSION
-from rig.experiments.fusion.verdicts import BASE, OTHER, Found
+from rig.experiments.fusion.verdicts import Found
 from rig.frames import Run
 from rig.gates import COARSE_TICK_US
 from rig.ladder import MOST_APART

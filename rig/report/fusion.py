@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import product
 
-from rig.experiments.fusion.cells import FUSED, QUALITY_STAGE, UNFUSED
-from rig.experiments.fusion.verdicts import BASE, OTHER, Found
+from rig.experiments.fusion.cells import BASE, FUSED, OTHER, QUALITY_STAGE, UNFUSED
+from rig.experiments.fusion.verdicts import Found
 from rig.programs.decode.passes import PUBLISHED
 from rig.published.rows import Row, read
 from rig.records import Metric

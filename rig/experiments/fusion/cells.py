@@ -37,6 +37,9 @@ ID = "fusion"
 UNFUSED, FUSED = "unfused", "kv"
 """The two ends of the published ladder, between which the causes are told apart."""
 
+BASE, OTHER = "submit_each", "one_pass"
+"""The policy under which causes are told apart and that others are compared with, and the one that batches most."""
+
 QUALITY_STAGE = "rmsnorm"
 """The stage at which kernels of other qualities take the place of the plain one: no product is fused with another."""
 

@@ -5,6 +5,7 @@ ratios that are paired within a block.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product
 
 import msgspec
 import numpy as np
@@ -12,6 +13,7 @@ import pandas as pd
 
 from rig import figures, stats
 from rig.experiments.fusion.cells import (
+    BASE,
     BUSY,
     COPIES,
     FUSED,
@@ -40,6 +42,12 @@ LEAST_SAVED = 0.03
 SATURATED = 0.8
 """From this share of the cores on, the CPU that issues has no time to spare."""
 
+Cell = tuple[str, str]
+"""Names of its program and its policy."""
+
+Why = tuple[str, MetricOutcome]
+"""Why there is no figure, and which outcome that is."""
+
 
 class Steps:
     """The times of a run's cells, by launch and block. `bytes`: what a step of each stage moves."""
@@ -65,12 +73,19 @@ class Steps:
         """Microseconds a token."""
         return self.of(program, policy) / self.options.tokens
 
-    def stage(self, stage: str, policy: str, batch: int = 1) -> pd.Series[float]:
-        return self.step(stage_name(self.options, stage, batch), policy)
+    def cell(self, stage: str, policy: str, batch: int = 1) -> Cell:
+        return stage_name(self.options, stage, batch), policy
 
-    def why(self, program: str, policy: str) -> tuple[str, MetricOutcome]:
+    def stage(self, stage: str, policy: str) -> pd.Series[float]:
+        return self.step(*self.cell(stage, policy))
+
+    def why(self, program: str, policy: str) -> Why:
         """Why a cell has no time."""
         return figures.why_none(self.run, self.run.rows(ID, program=program, policy=policy), ID)
+
+    def lack(self, *cells: Cell) -> Why | None:
+        """Why the first of these cells that has no time has none; None where all have times."""
+        return next((self.why(*cell) for cell in cells if self.of(*cell).empty), None)
 
 
 def compute(run: Run, options: FusionOptions) -> list[Metric]:
@@ -94,11 +109,27 @@ def by_launch(times: pd.Series[float]) -> pd.Series[float]:
     return times.dropna().groupby(level="launch").median()
 
 
-def _over(metric: str, variant: figures.Variant, unit: str, times: pd.Series[float], *, signed: bool = False) -> Metric:
+def _over(
+    metric: str,
+    variant: figures.Variant,
+    unit: str,
+    times: pd.Series[float],
+    *,
+    signed: bool = False,
+    why: Why | None = None,
+) -> Metric:
+    """A figure over launches; none for the reason `why`."""
+    if why is not None:
+        return figures.missing(ID, f"fusion.{metric}", variant, unit, *why)
     interval = stats.mean_interval if signed else stats.geometric_interval
     return figures.over_launches(
         ID, f"fusion.{metric}", variant, unit, by_launch(times), len(times.dropna()), interval=interval
     )
+
+
+def _ratio(steps: Steps, metric: str, variant: figures.Variant, over: Cell, under: Cell) -> Metric:
+    """One cell's time a token over another's."""
+    return _over(metric, variant, "ratio", steps.step(*over) / steps.step(*under), why=steps.lack(over, under))
 
 
 def _of_interval(metric: str, variant: figures.Variant, unit: str, interval: stats.Interval, samples: int) -> Metric:
@@ -170,24 +201,22 @@ def _readback(steps: Steps) -> list[Metric]:
 def _gains(steps: Steps) -> list[Metric]:
     """What fusing gains under each policy, and what submitting otherwise gains at each stage."""
     options, found = steps.options, []
-    for policy in options.policies:
-        unfused = steps.stage(UNFUSED, policy)
-        for stage in options.stages:
-            if stage != UNFUSED:
-                variant = {"stage": stage, "policy": policy}
-                own = steps.stage(stage, policy)
-                found.append(_over("gain", variant, "ratio", unfused / own))
-                found.append(_over("saved_us", variant, "us", unfused - own, signed=True))
-    base = options.policies[0]
-    for stage in options.stages:
-        for policy in options.policies[1:]:
-            gain = steps.stage(stage, base) / steps.stage(stage, policy)
-            found.append(_over("submission_gain", {"stage": stage, "policy": policy, "over": base}, "ratio", gain))
-    for policy in options.policies[1:]:
+    fusing = [stage for stage in options.stages if stage != UNFUSED]
+    for policy, stage in product(options.policies, fusing):
+        variant = {"stage": stage, "policy": policy}
+        ends = steps.cell(UNFUSED, policy), steps.cell(stage, policy)
+        saved, why = steps.step(*ends[0]) - steps.step(*ends[1]), steps.lack(*ends)
+        found.append(_ratio(steps, "gain", variant, *ends))
+        found.append(_over("saved_us", variant, "us", saved, signed=True, why=why))
+    others = [policy for policy in options.policies if policy != BASE and BASE in options.policies]
+    for stage, policy in product(options.stages, others):
+        variant = {"stage": stage, "policy": policy, "over": BASE}
+        found.append(_ratio(steps, "submission_gain", variant, steps.cell(stage, BASE), steps.cell(stage, policy)))
+    for policy in others:
         # both start from the unfused step under the base policy: one is fused, the other submitted otherwise
-        worth = steps.stage(FUSED, base) / steps.stage(UNFUSED, policy)
-        found.append(_over("batching_over_fusing", {"policy": policy, "over": base}, "ratio", worth))
-    return [metric for metric in found if metric.value is not None]
+        ends = steps.cell(FUSED, BASE), steps.cell(UNFUSED, policy)
+        found.append(_ratio(steps, "batching_over_fusing", {"policy": policy, "over": BASE}, *ends))
+    return found
 
 
 def _padding(steps: Steps) -> list[Metric]:
@@ -205,45 +234,44 @@ def _marginal(steps: Steps, kind: str, policy: str) -> list[Metric]:
     """What one more dispatch costs in the midst of the step: the slope over all shares; and all of the unfused step's
     at that price, over the step.
     """
-    options, fused = steps.options, steps.stage(FUSED, policy)
-    added = {share: steps.step(padded_name(options, kind, share), policy) - fused for share in options.shares}
+    options, fused, unfused = steps.options, steps.cell(FUSED, policy), steps.cell(UNFUSED, policy)
+    if not options.shares:
+        return []
+    padded = {share: (padded_name(options, kind, share), policy) for share in options.shares}
+    added = {share: steps.step(*cell) - steps.step(*fused) for share, cell in padded.items()}
     n = np.array([put_back(removed(options), share) for share in options.shares], dtype=float)
     table = pd.DataFrame(added).dropna()
-    if table.empty:
-        return []
     # through the fused step itself, which is without any
     slope = pd.Series((table.to_numpy() * n).sum(axis=1) / (n * n).sum(), index=table.index)
-    variant = {"padding": kind, "policy": policy}
-    unfused = steps.stage(UNFUSED, policy)
-    share = slope * len(graph(options.model(), UNFUSED)) / unfused
+    variant, why = {"padding": kind, "policy": policy}, steps.lack(fused, *padded.values())
+    share = slope * len(graph(options.model(), UNFUSED)) / steps.step(*unfused)
     return [
-        _over("marginal_us", variant, "us", slope, signed=True),
-        _over("dispatch_share", variant, "fraction", share, signed=True),
+        _over("marginal_us", variant, "us", slope, signed=True, why=why),
+        _over("dispatch_share", variant, "fraction", share, signed=True, why=why or steps.lack(unfused)),
     ]
 
 
 def _explained(steps: Steps, kind: str, policy: str) -> list[Metric]:
     """What putting all removed dispatches back costs, and that over what removing them saved."""
     variant = {"padding": kind, "policy": policy}
-    padded = padded_name(steps.options, kind, 1.0)
-    back = steps.step(padded, policy) - steps.stage(FUSED, policy)
-    added, fraction = _of_saved(steps, ("padding_us", "explained_fraction"), variant, back)
-    if added.value is None:
-        reason, outcome = steps.why(padded, policy)
-        if outcome is MetricOutcome.not_supported:
-            fraction = figures.missing(ID, fraction.metric, variant, "fraction", reason, outcome)
-    return [added, fraction]
+    padded = padded_name(steps.options, kind, 1.0), policy
+    back = steps.step(*padded) - steps.stage(FUSED, policy)
+    return _of_saved(steps, ("padding_us", "explained_fraction"), variant, back, steps.lack(padded))
 
 
 def _of_saved(
-    steps: Steps, names: tuple[str, str], variant: Mapping[str, str], over: pd.Series[float]
-) -> tuple[Metric, Metric]:
-    """A time, and it over what fusing saves under the policy, with Fieller's interval. `names`: of the two."""
-    fused, unfused = (steps.stage(stage, variant["policy"]) for stage in (FUSED, UNFUSED))
+    steps: Steps, names: tuple[str, str], variant: Mapping[str, str], over: pd.Series[float], why: Why | None
+) -> list[Metric]:
+    """A time, and it over what fusing saves under the policy, with Fieller's interval. `names`: of the two; `why`: why
+    there is no such time.
+    """
+    ends = [steps.cell(stage, variant["policy"]) for stage in (FUSED, UNFUSED)]
+    fused, unfused = (steps.step(*end) for end in ends)
     pairs = pd.DataFrame({"over": over, "saved": unfused - fused, "unfused": unfused}).dropna()
-    part, metric = _over(names[0], variant, "us", pairs["over"], signed=True), f"fusion.{names[1]}"
+    part = _over(names[0], variant, "us", pairs["over"], signed=True, why=why or steps.lack(*ends))
+    metric = f"fusion.{names[1]}"
     if part.value is None:
-        return part, figures.missing(ID, metric, variant, "fraction", part.reason, part.outcome)
+        return [part, figures.missing(ID, metric, variant, "fraction", part.reason, part.outcome)]
     each = pd.DataFrame({name: by_launch(pairs[name]) for name in pairs})
     parts, under = each["over"].to_numpy(), each["saved"].to_numpy()
     saved, step_us = stats.mean_interval(under), float(each["unfused"].mean())
@@ -255,45 +283,42 @@ def _of_saved(
         # Fieller's interval has no ends: the launches' own ratios stand in for it, where there are any
         if not under.mean() or not under.all():
             reason = f"{told}, is nothing at all in some launch"
-            return part, figures.missing(ID, metric, variant, "fraction", reason, MetricOutcome.not_supported)
+            return [part, figures.missing(ID, metric, variant, "fraction", reason, MetricOutcome.not_supported)]
         value, own = float(parts.mean() / under.mean()), parts / under
         fraction = stats.Interval(value, min(value, float(own.min())), max(value, float(own.max())), 1.0, len(own))
     found = _of_interval(names[1], variant, "fraction", fraction, len(pairs))
     if saved.low < LEAST_SAVED * step_us:
         found = msgspec.structs.replace(found, outcome=MetricOutcome.unresolved, reason=doubt)
-    return part, found
+    return [part, found]
 
 
 def _quality(steps: Steps) -> list[Metric]:
     """What the plain matrix-vector kernel takes over another quality of it, at one count of dispatches."""
     options, found = steps.options, []
     for policy in options.arm_policies:
-        plain = steps.step(quality_name(options, "workgroup"), policy)
+        plain = quality_name(options, "workgroup"), policy
         for quality in ("workgroup", *options.qualities):
             program = quality_name(options, quality)
             found += _step(steps, program, {"stage": QUALITY_STAGE, "quality": quality, "policy": policy})
-            ratio = (plain / steps.step(program, policy)).dropna()
-            if quality != "workgroup" and not ratio.empty:
-                found.append(_over("quality_gain", {"quality": quality, "policy": policy}, "ratio", ratio))
+            if quality != "workgroup":
+                variant = {"quality": quality, "policy": policy}
+                found.append(_ratio(steps, "quality_gain", variant, plain, (program, policy)))
     return found
 
 
 def _batch(steps: Steps) -> list[Metric]:
     """Steps of several sequences at once, and what fusing gains there."""
     options, found = steps.options, []
-    for policy in options.arm_policies:
-        alone = steps.stage(UNFUSED, policy)
-        for batch in options.batches:
-            if batch == 1:
-                continue
-            for stage in (UNFUSED, FUSED):
-                variant: figures.Variant = {"stage": stage, "policy": policy, "batch": batch}
-                found += _step(steps, stage_name(options, stage, batch), variant, batch)
-            unfused, fused = (steps.stage(stage, policy, batch) for stage in (UNFUSED, FUSED))
-            for metric, ratio in (("gain", unfused / fused), ("batch_slowdown", unfused / alone)):
-                if not ratio.dropna().empty:
-                    variant = {"stage": FUSED if metric == "gain" else UNFUSED, "policy": policy, "batch": batch}
-                    found.append(_over(metric, variant, "ratio", ratio))
+    for policy, batch in product(options.arm_policies, options.batches):
+        if batch == 1:
+            continue
+        own: figures.Variant = {"policy": policy, "batch": batch}
+        for stage in (UNFUSED, FUSED):
+            found += _step(steps, stage_name(options, stage, batch), {"stage": stage, **own}, batch)
+        unfused, fused = (steps.cell(stage, policy, batch) for stage in (UNFUSED, FUSED))
+        alone = steps.cell(UNFUSED, policy)
+        found.append(_ratio(steps, "gain", {"stage": FUSED, **own}, unfused, fused))
+        found.append(_ratio(steps, "batch_slowdown", {"stage": UNFUSED, **own}, unfused, alone))
     return found
 
 
@@ -304,16 +329,17 @@ def _splitting(steps: Steps) -> list[Metric]:
     for policy in options.arm_policies:
         walls = {pieces: steps.of(name, policy) for pieces, name in programs.items()}
         for pieces, wall in walls.items():
-            if not wall.empty:
-                found.append(_over("split_us", {"dispatches": pieces, "policy": policy}, "us", wall))
+            why = steps.lack((programs[pieces], policy))
+            found.append(_over("split_us", {"dispatches": pieces, "policy": policy}, "us", wall, why=why))
         table = pd.DataFrame(walls).dropna()
-        if table.shape[1] >= 2 and not table.empty:
+        if table.shape[1] >= 2:
             n = np.array(table.columns, dtype=float)
             # least squares, and every count's deviation alike: the work itself is in all of them
             slope = pd.Series(
                 (table.to_numpy() * (n - n.mean())).sum(axis=1) / ((n - n.mean()) ** 2).sum(), table.index
             )
-            found.append(_over("split_dispatch_us", {"policy": policy}, "us", slope, signed=True))
+            why = steps.lack(*((name, policy) for name in programs.values()))
+            found.append(_over("split_dispatch_us", {"policy": policy}, "us", slope, signed=True, why=why))
     for pieces, name in programs.items():
         busy = steps.of(name, BUSY, column="busy_us")
         if not busy.empty:
@@ -323,20 +349,17 @@ def _splitting(steps: Steps) -> list[Metric]:
 
 def _traffic(steps: Steps) -> list[Metric]:
     """The time of each stage's bytes at the bandwidth of a copy, and what of the saving that is."""
-    options = steps.options
-    found: list[Metric] = []
-    us_per_copy = _copying(steps)
-    if us_per_copy.empty:
-        return found
+    options, us_per_copy = steps.options, _copying(steps)
+    why = steps.lack((copying(options.copy_mib).name, "one_pass"))
+    if why is None and not (us_per_copy > 0).all():
+        why = "in some block a copy took no time that could be told", MetricOutcome.not_supported
     us_per_byte = us_per_copy / copied_bytes(options)
-    bandwidth = _over("bandwidth_gb_per_s", {}, "GB/s", 1e-3 / us_per_byte)
-    if not (us_per_copy > 0).all():
-        return [*found, bandwidth]
-    found.append(bandwidth)
-    found += [_over("traffic_us", {"stage": stage}, "us", n * us_per_byte) for stage, n in steps.bytes.items()]
+    found = [_over("bandwidth_gb_per_s", {}, "GB/s", 1e-3 / us_per_byte, why=why)]
+    for stage, n in steps.bytes.items():
+        found.append(_over("traffic_us", {"stage": stage}, "us", n * us_per_byte, why=why))
     spared = (steps.bytes[UNFUSED] - steps.bytes[FUSED]) * us_per_byte
     for policy in options.arm_policies:
-        found += _of_saved(steps, ("spared_us", "traffic_fraction"), {"policy": policy}, spared)
+        found += _of_saved(steps, ("spared_us", "traffic_fraction"), {"policy": policy}, spared, why)
     return found
 
 

@@ -11,11 +11,9 @@ import numpy as np
 
 from rig import figures, stats
 from rig.claims import above_one, no_figure, not_tested
-from rig.experiments.fusion.cells import FUSED, QUALITY_STAGE, UNFUSED
+from rig.experiments.fusion.cells import BASE, FUSED, OTHER, QUALITY_STAGE, UNFUSED
 from rig.records import Metric, MetricOutcome, Verdict, VerdictOutcome
 
-BASE = "submit_each"
-OTHER = "one_pass"
 ALONE = "with one submit each"
 """What the verdicts on causes are for, as their statements tell it."""
 
@@ -77,7 +75,11 @@ def claim_gain(found: Found) -> Verdict:
         return no_figure("C4", gain, f"this run has not both {UNFUSED} and {FUSED} under {BASE}")
     counts = [count.value for stage in (UNFUSED, FUSED) for count in found.all("dispatches", stage=stage)]
     ladder = " to ".join(f"{count:g}" for count in counts if count is not None)
-    others = [m for m in found.all("gain", stage=FUSED) if m.variant.get("policy") != BASE and "batch" not in m.variant]
+    others = [
+        m
+        for m in found.all("gain", stage=FUSED)
+        if m.variant["policy"] != BASE and "batch" not in m.variant and m.value is not None
+    ]
     rest = "".join(f"; {figures.told(m, 'times')} under {m.variant['policy']}" for m in others)
     statement = (
         f"from {ladder} dispatches, outputs the same, a token comes {figures.told(gain, 'times')} as fast under {BASE}"
@@ -146,7 +148,7 @@ def claim_traffic(found: Found) -> Verdict:
         return not_tested("C6", f"fusing gains nothing here: a token comes {figures.told(gain, 'times')} as fast")
     share = found.one("traffic_fraction", policy=BASE)
     if share is None or share.value is None:
-        return no_figure("C6", share, "this run has no bandwidth, or fusing saves nothing that can be told")
+        return no_figure("C6", share, f"this run has no time of the bytes spared under {BASE}")
     fraction = _at_look(found, share, "spared_us")
     interval, outcome = figures.interval_of(fraction), VerdictOutcome.unresolved
     if fraction.outcome is MetricOutcome.ok and gain is not None and above_one(gain) is VerdictOutcome.holds:
@@ -166,14 +168,16 @@ def claim_quality(found: Found) -> Verdict:
     """C7: holds where no other kernel makes the step shorter by MARGIN, the error split over them; does not hold where
     one does, whichever it is.
     """
-    gains = [m for m in found.all("quality_gain", policy=BASE) if m.value is not None and m.outcome is MetricOutcome.ok]
+    every = [m for m in found.all("quality_gain", policy=BASE) if m.outcome is not MetricOutcome.not_supported]
+    gains = [m for m in every if m.value is not None and m.outcome is MetricOutcome.ok]
     if not gains:
-        return not_tested("C7", f"this run has no other kernels at {QUALITY_STAGE} under {BASE}")
+        absent = next(iter(every or found.all("quality_gain", policy=BASE)), None)
+        return no_figure("C7", absent, f"this run has no other kernels at {QUALITY_STAGE} under {BASE}")
     split = [figures.at_level(m, 1 - (1 - m.ci_level) / len(gains)) for m in gains]
     outcome = VerdictOutcome.unresolved
     if any(interval.low > 1 + MARGIN for interval in split):
         outcome = VerdictOutcome.does_not_hold
-    elif all(interval.high < 1 + MARGIN for interval in split):
+    elif len(gains) == len(every) and all(interval.high < 1 + MARGIN for interval in split):
         outcome = VerdictOutcome.holds
     told = "; ".join(f"{figures.told(m, 'times')} as fast with {m.variant['quality']}" for m in gains)
     others = [m for m in found.all("quality_gain") if m.variant["policy"] != BASE and m.value is not None]
