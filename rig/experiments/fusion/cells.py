@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from itertools import product
 from typing import Annotated
@@ -49,6 +49,8 @@ BUSY = "pass_each+busy"
 COPIES = (2, 8)
 """So often the copy program copies: the bandwidth is from the slope between them."""
 
+WEIGHTS = (Dtype.f32, Dtype.f16)
+
 Stages = Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)]
 Share = Annotated[float, msgspec.Meta(gt=0, le=4)]
 
@@ -64,7 +66,7 @@ class FusionOptions(Options, frozen=True, kw_only=True):
 
     blocks: Positive = 4
     shape: Name = "tiny"
-    weights: Dtype = Dtype.f32
+    weights: Name = Dtype.f32
     tokens: Positive = 2
     context: Positive = CONTEXT
     stages: Stages = tuple(STAGES)
@@ -127,24 +129,25 @@ def graph(model: Model, stage: str) -> Graph:
 
 @lru_cache(maxsize=256)
 def _lowered(
-    model: Model, stage: str, name: str, weights: Dtype, quality: str = "workgroup", padding: str = "", share: float = 0
+    model: Model, stage: str, name: str, weights: str, quality: str = "workgroup", padding: str = "", share: float = 0
 ) -> Program:
     ops = graph(model, stage)
-    return lower(model, padded(ops, share, padding) if padding else ops, name, quality, weights)
+    return lower(model, padded(ops, share, padding) if padding else ops, name, quality, Dtype(weights))
 
 
 def _check(options: FusionOptions) -> None:
+    for name in options.policies:
+        policy(name)
+    _known("weights", (options.weights,), WEIGHTS)
+    _known("stages", options.stages, STAGES)
     if not {UNFUSED, FUSED} <= set(options.stages):
-        raise ValueError(f"stages: {UNFUSED} and {FUSED} are what all else is compared with")
-    for what, given, known in (
-        ("stages", options.stages, STAGES),
-        ("readback", options.readback, options.stages),
-        ("paddings", options.paddings, PADDINGS),
-        ("qualities", options.qualities, QUALITIES),
-    ):
-        unknown = next((name for name in given if name not in known), None)
-        if unknown is not None:
-            raise ValueError(f"{what}: unknown '{unknown}': {', '.join(known)}")
+        raise ValueError(
+            f"stages: {', '.join(options.stages)} lack {UNFUSED} or {FUSED}, with which all else is compared"
+        )
+    _known("arm_policies", options.arm_policies, options.policies)
+    _known("readback", options.readback, options.stages)
+    _known("paddings", options.paddings, PADDINGS)
+    _known("qualities", options.qualities, QUALITIES)
     for many in (
         options.stages,
         options.policies,
@@ -155,10 +158,14 @@ def _check(options: FusionOptions) -> None:
     ):
         if len(set(many)) != len(many):
             raise ValueError(f"{list(many)} names one twice")
-    if not set(options.arm_policies) <= set(options.policies):
-        raise ValueError("arm_policies: not all of them are among policies")
     if any(options.split_steps % pieces for pieces in options.splits):
         raise ValueError(f"splits: {options.split_steps} steps can't be cut into all of {list(options.splits)}")
+
+
+def _known(what: str, given: Iterable[str], known: Collection[str]) -> None:
+    unknown = next((name for name in given if name not in known), None)
+    if unknown is not None:
+        raise ValueError(f"{what}: unknown '{unknown}': {', '.join(known)}")
 
 
 def _step(program: Program, name: str, tokens: int) -> Point:

@@ -34,7 +34,7 @@ from rig.experiments.fusion.cells import (
 from rig.frames import Run
 from rig.policies import waiting
 from rig.programs.decode.lower import put_back, traffic_bytes
-from rig.records import Metric, MetricOutcome
+from rig.records import Dtype, Metric, MetricOutcome
 
 LEAST_SAVED = 0.03
 """A saving whose lower bound is a smaller fraction of the step is too small to be told the cause of."""
@@ -58,7 +58,9 @@ class Steps:
         good = run.good(ID)
         used = [sum(us.values()) if us else None for us in good["cpu_us"]]
         model = options.model()
-        self.bytes = {stage: traffic_bytes(model, graph(model, stage), options.weights) for stage in options.stages}
+        self.bytes = {
+            stage: traffic_bytes(model, graph(model, stage), Dtype(options.weights)) for stage in options.stages
+        }
         self._good = good.assign(cpu_us_all=pd.Series(used, index=good.index, dtype=float))
 
     def of(self, program: str, policy: str, n: int | None = None, column: str = "wall_us") -> pd.Series[float]:
