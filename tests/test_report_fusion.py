@@ -280,6 +280,16 @@ def test_a_table_without_any_figure_is_left_out() -> None:
     assert not any(name.startswith("A fixed piece") for name in names)
 
 
+def test_better_kernels_are_left_out_where_there_is_only_the_plain_one() -> None:
+    plain = [m for m in EVERYTHING if m.variant.get("quality") != "vec4"]
+    assert not any(part.table.name.startswith("Better kernels") for part in fusion.section(plain).parts)
+
+
+def test_times_of_the_split_work_are_headed_by_their_policies(whole: Section) -> None:
+    head = part_of(whole, "A fixed piece").table.head
+    assert head == ("dispatches", "wall time, submit_each", "wall time, one_pass", "GPU busy, pass_each")
+
+
 # --- pictures ----------------------------------------------------------------------------------------------------
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import product
 
-from rig.experiments.fusion.cells import BASE, FUSED, OTHER, QUALITY_STAGE, UNFUSED
+from rig.experiments.fusion.cells import BASE, BUSY, FUSED, OTHER, QUALITY_STAGE, UNFUSED
 from rig.experiments.fusion.verdicts import Found
 from rig.programs.decode.passes import PUBLISHED
 from rig.published.rows import Row, read
@@ -236,7 +236,7 @@ def _splitting(found: Found, known: Axes) -> Part:
     if rows:
         slopes = (words.cell(found.one("split_dispatch_us", policy=policy)) for policy in known.arms)
         rows.append(("each one more", *slopes, ""))
-    head = ("dispatches", *(f"wall time, {policy}" for policy in known.arms), "GPU busy")
+    head = ("dispatches", *(f"wall time, {policy}" for policy in known.arms), f"GPU busy, {BUSY.partition('+')[0]}")
     note = "The same steps of one loop, cut into so many dispatches: what grows is the dispatches' and not the work's."
     return Part(Table("A fixed piece of work, split", head, tuple(rows)), note)
 
@@ -252,6 +252,7 @@ def _qualities(found: Found, known: Axes) -> Part:
             _BASE if name == PLAIN else words.cell(found.one("quality_gain", quality=name, policy=policy)),
         )
         for policy, name in product(known.arms, names)
+        if set(names) != {PLAIN}
     ]
     head = ("policy", "matrix-vector kernel", "a step", "tokens a second", f"gain over {PLAIN}")
     note = f"Other kernels at one count of dispatches, that of the stage {QUALITY_STAGE}."
