@@ -276,9 +276,12 @@ def _traffic(found: Found, known: Axes) -> Part:
         if has
     ]
     bandwidth = found.one("bandwidth_gb_per_s")
-    notes = [
-        f"A large copy moves {words.cell(bandwidth)}." if _all(bandwidth) else "The copy's bandwidth has no figure."
-    ]
+    notes = ["The copy's bandwidth has no figure."]
+    if _all(bandwidth):
+        notes = [
+            f"A large copy moves {words.cell(bandwidth)}. This is somewhat low, and times at it somewhat long: the "
+            "fixed cost of two dispatches is in each copy's time."
+        ]
     for policy in known.arms:
         share = found.one("traffic_fraction", policy=policy)
         if _all(share):

@@ -366,7 +366,11 @@ def _traffic(steps: Steps) -> list[Metric]:
 
 
 def _copying(steps: Steps) -> pd.Series[float]:
-    """Microseconds a copy, by the GPU's clock where there is one: beside a wait's polling a copy is short."""
+    """Microseconds a copy, by the GPU's clock where there is one: beside a wait's polling a copy is short.
+
+    The slope has two dispatches for each copy, its own and the one that looks at it, so what they cost apart from bytes
+    counts as copying: the bandwidth comes out low, the less so the larger the copy, and times at it come out long.
+    """
     name = copying(steps.options.copy_mib).name
     for column in ("span_us", "wall_us"):
         once, often = (steps.of(name, "one_pass", 2 * times, column) for times in COPIES)
