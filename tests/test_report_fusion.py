@@ -146,6 +146,12 @@ def test_its_figures_stand_in_one_place_and_all_of_them_are_folded(html: str) ->
     assert f"<details><summary>All {len(EVERYTHING)} figures</summary>" in html
 
 
+def test_how_steps_and_gains_are_estimated_stands_with_them(html: str) -> None:
+    text = text_of(html)
+    said = "for a gain of ratios paired within a block: it need not be the ratio of the two steps shown."
+    assert 0 < text.find(said) < text.index("The published ladder beside ours")
+
+
 def test_few_figures_are_folded_as_well() -> None:
     few = page_of([a_figure("step_us", 5.0, stage="kv", policy="one_pass"), a_figure("split_us", None, dispatches=1)])
     assert "<details><summary>All 2 figures</summary>" in few

@@ -27,7 +27,8 @@ PLAIN = "workgroup"
 
 _READING = (
     "In brackets: 95 % intervals over launches. A dash: no figure; where a reason is known, the table of all figures "
-    "has it."
+    "has it. A step's time, tokens a second and a gain are geometric means over launches, of each launch the median "
+    "over its blocks, for a gain of ratios paired within a block: it need not be the ratio of the two steps shown."
 )
 _BASE = "the base"
 
