@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rig import analysis, frames, store
+from rig.matrix import page, records
 from rig.publish import MOST_BYTES
 from rig.records import Metric
 from rig.report import findings
@@ -54,7 +55,15 @@ def test_figures_quoted_in_a_document_are_those_of_the_run_they_name(document: P
     assert len(quotes) == text.count("<!-- figures:"), "a marker without its quotation"
     for quote in quotes:
         said = " ".join(line.removeprefix(">").strip() for line in quote["lines"].splitlines())
-        assert said == " ".join(findings.headline(store.read_summary(ROOT / "reports" / quote["run"])))
+        assert said == " ".join(headline(ROOT / "reports" / quote["run"]))
+
+
+def headline(place: Path) -> list[str]:
+    """What a published run, or a matrix, says at its top."""
+    if not records.is_matrix(place):
+        return findings.headline(store.read_summary(place))
+    changes = store.read(place / records.CHANGES, records.Changes)
+    return page.headline(store.read(place / records.MATRIX, records.Matrix), changes)
 
 
 def test_the_readme_quotes_a_run() -> None:
