@@ -6,6 +6,7 @@ import http.server
 import io
 import json
 import os
+import shutil
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -169,6 +170,85 @@ def test_the_verbs_install_show_list_and_remove() -> None:
     assert runner.invoke(app, ["browsers", "install", "npm:x"]).exit_code == 2
 
 
+@pytest.mark.usefixtures("provider")
+def test_only_the_build_that_is_named_is_removed_swapped_or_not() -> None:
+    swapped = cache.install(Wanted("npm", "131", Wanted("npm", "133")))
+    assert cache.known(Wanted("npm", "131", Wanted("npm", "133"))) == swapped
+    assert cache.remove(Wanted("npm", "131", Wanted("npm", "133"))) == [swapped.name]
+    assert [one.name for one in cache.installed()] == ["npm:131.0.0.1", "npm:133.0.0.2"]
+    assert cache.remove(Wanted("npm", "131")) == ["npm:131.0.0.1"]
+
+
+def test_what_a_killed_installation_or_removal_left_is_no_build_and_in_nobodys_way(provider: FakeProvider) -> None:
+    whole = cache.root() / cache.install(Wanted("npm", "131")).wanted.folder
+    for left in (f".{whole.name}.partial", f".{whole.name}.removed"):
+        shutil.copytree(whole, cache.root() / left)
+    assert [one.name for one in cache.installed()] == ["npm:131.0.0.1"]
+    assert cache.remove(Wanted("npm", "131")) == ["npm:131.0.0.1"]
+    assert cache.installed() == []
+    assert cache.build(Wanted("npm", "131")).path.is_file()
+    (whole / cache.TOLD).write_text("{")
+    assert cache.build(Wanted("npm", "131")).path.is_file()
+    assert len(provider.fetched) == 3
+
+
+def test_a_path_that_reads_like_another_has_a_folder_of_its_own() -> None:
+    folders = {Wanted("path", path).folder for path in ("/opt/a b", "/opt/a/b", "/x/\u00fc1", "/x/\u00e41", "/a" * 200)}
+    assert len(folders) == 5
+    assert all(len(folder) < 100 for folder in folders)
+
+
+def test_npms_own_numbers_fit_by_their_first_and_others_must_be_the_same() -> None:
+    assert providers.Npm().fits("143.0.4", "143.0.7499.0")
+    assert not providers.Npm().fits("143.0.4", "144.0.7499.0")
+    assert not providers.ChromeForTesting().fits("140.0.5.5", "140.0.1.1")
+    assert providers.Debian("chromium").fits("156.0.8078.114", "156.0.8078.114")
+
+
+# --- Playwright's own --------------------------------------------------------------------------------------------
+
+
+class PlaywrightServer(http.server.BaseHTTPRequestHandler):
+    """Gives one archive for whatever Playwright's client asks for."""
+
+    archive = b""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(self.archive)))
+        self.end_headers()
+        self.wfile.write(self.archive)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing."""
+
+
+def test_playwrights_build_is_fetched_by_its_own_client_and_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for place in (
+            *("chrome-headless-shell-linux64/chrome-headless-shell", "chrome-linux/headless_shell"),
+            "ffmpeg-linux",
+        ):
+            entry = zipfile.ZipInfo(place)
+            entry.external_attr = 0o755 << 16
+            archive.writestr(entry, "#!/bin/sh\necho HeadlessChrome 150.0.7000.1\n")
+    monkeypatch.setattr(PlaywrightServer, "archive", packed.getvalue())
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), PlaywrightServer)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("PLAYWRIGHT_DOWNLOAD_HOST", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(tmp_path / "playwright"))
+    monkeypatch.setenv("PLAYWRIGHT_SKIP_VALIDATE_HOST_REQUIREMENTS", "1")
+    monkeypatch.setenv("RIG_BROWSERS", str(tmp_path / "browsers"))
+    try:
+        assert cache.build(Wanted("playwright")).version == "150.0.7000.1"
+    finally:
+        server.shutdown()
+    assert cache.build(Wanted("playwright")).version == "150.0.7000.1"  # nobody answers any more
+
+
 # --- Chrome for Testing ------------------------------------------------------------------------------------------
 
 
@@ -176,6 +256,7 @@ class CftServer(http.server.BaseHTTPRequestHandler):
     """A list with one version, and its archive, which breaks off at first."""
 
     archive = b""
+    listed = b""
     breaks = 0
     ranges: tuple[str, ...] = ()
 
@@ -187,7 +268,7 @@ class CftServer(http.server.BaseHTTPRequestHandler):
                 "version": "131.0.6778.85",
                 "downloads": {"chrome-headless-shell": [{"platform": "linux64", "url": url}]},
             }
-            body, status = json.dumps({"versions": [entry]}).encode(), 200
+            body, status = kind.listed or json.dumps({"versions": [entry]}).encode(), 200
         else:
             wanted = self.headers.get("Range", "")
             kind.ranges = (*kind.ranges, wanted)
@@ -212,7 +293,7 @@ def cft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[CftSer
         entry = zipfile.ZipInfo("chrome-headless-shell-linux64/chrome-headless-shell")
         entry.external_attr = 0o755 << 16
         archive.writestr(entry, "#!/bin/sh\necho HeadlessChrome 131.0.6778.85\n" + "#" * 4000)
-    CftServer.archive, CftServer.breaks, CftServer.ranges = packed.getvalue(), 0, ()
+    CftServer.archive, CftServer.listed, CftServer.breaks, CftServer.ranges = packed.getvalue(), b"", 0, ()
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), CftServer)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.setenv("RIG_CFT_LIST", f"http://127.0.0.1:{server.server_port}/list.json")
@@ -236,6 +317,30 @@ def test_a_download_that_broke_off_is_gone_on_with(cft: type[CftServer]) -> None
     assert cft.ranges[0] == ""
     assert cft.ranges[1].startswith("bytes=")
     assert cft.ranges[1] != "bytes=0-"
+
+
+@pytest.mark.parametrize(
+    "listed", [b"[]", b"nonsense", b'{"versions": null}', b'{"versions": [{"version": 150, "downloads": {}}]}']
+)
+def test_a_list_that_is_none_is_told_in_one_line(cft: type[CftServer], listed: bytes) -> None:
+    cft.listed = listed
+    with pytest.raises(BrowserMissing, match=r"^the list of Chrome for Testing, [^\n]+$"):
+        cache.install(Wanted("cft", "131"))
+
+
+def test_an_archive_reaches_nothing_outside_its_folder(cft: type[CftServer], tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text("as it was")
+    outside.chmod(0o600)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name in (str(outside), "../../outside", "chrome-headless-shell-linux64/chrome-headless-shell"):
+            entry = zipfile.ZipInfo(name)
+            entry.external_attr = 0o755 << 16
+            archive.writestr(entry, "#!/bin/sh\necho HeadlessChrome 131.0.6778.85\n")
+    cft.archive = packed.getvalue()
+    assert cache.build(Wanted("cft", "131")).version == "131.0.6778.85"
+    assert (outside.read_text(), outside.stat().st_mode & 0o777) == ("as it was", 0o600)
 
 
 def test_a_damaged_archive_is_not_unpacked(cft: type[CftServer]) -> None:
