@@ -47,7 +47,7 @@ missing_packages() {
 # The pinned Chromium while the archive still has it, else the newest.
 pinned_chromium() {
   local pin
-  pin=$(<setup/chromium-version)
+  pin=$(head -n 1 setup/chromium-pin)
   if [ -n "$(apt-cache show "chromium-headless-shell=$pin" 2>/dev/null)" ]; then
     echo "chromium-headless-shell=$pin" "chromium-common=$pin"
   else
