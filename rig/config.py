@@ -158,7 +158,9 @@ def read_toml(path: Path, where: str) -> dict[str, Any]:
     """A TOML file as plain data. ProfileError where it can't be read, beginning with `where`."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except OSError as error:
+        raise ProfileError(f"{where}: {error.strerror}") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ProfileError(f"{where}: {error}") from None
 
 
@@ -169,4 +171,6 @@ def convert(data: object, kind: type[T], where: str) -> T:
     except msgspec.ValidationError as error:
         what, _, place = str(error).partition(" - at ")
         place = re.sub(r"^`?\$\.?|`$", "", place)
+        if "unknown field" in what and not place and issubclass(kind, msgspec.Struct):
+            what += f" (there are {', '.join(one.encode_name for one in msgspec.structs.fields(kind))})"
         raise ProfileError(f"{where}: {place + ': ' if place else ''}{what}") from None

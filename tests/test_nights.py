@@ -230,6 +230,10 @@ def test_b51_the_index_tells_gaps_the_last_good_night_and_no_data_apart_from_slo
         ('builds = ["npm:131"]\nfolder = "n"\nbudget_min = 0', "budget_min"),
         ('builds = ["npm:131"]\nbudget_min = 5', "folder"),
         ("builds = [", "toml"),
+        (
+            'builds = ["npm:131"]\nfolder = "n"\nbudget = 5',
+            r"unknown field `budget` \(there are builds, folder, budget_min",
+        ),
     ],
 )
 def test_a_plan_of_a_night_that_is_wrong_is_told_with_its_place(tmp_path: Path, text: str, told: str) -> None:
