@@ -171,8 +171,8 @@ def _step(change: Change) -> Step:
         told += f" To be doubted: {'; '.join(change.doubts)}."
     cause = f"Cause: {change.cause.told}."
     for part, ratio in (
-        ("the browser alone", change.cause.browser),
-        ("the software driver alone", change.cause.driver),
+        ("the browser", change.cause.browser),
+        ("the software driver", change.cause.driver),
     ):
         if ratio is not None:
             cause += f" With {part} alone changed, {times(ratio)}."
@@ -180,7 +180,7 @@ def _step(change: Change) -> Step:
         title=f"{change.build_before} to {change.build_after}: {_what(change)}",
         told=told,
         cause=cause,
-        beside="What else moved between the two; these were not tested together, and are told to explain.",
+        beside="These were not tested together, and are told to explain.",
         moved=Table("moved", ("Figure", "Before", "After", "Times"), tuple(_moved(one) for one in change.moved)),
         seen=_seen(change.traced),
         traced=_traced(change.traced),

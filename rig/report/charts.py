@@ -99,6 +99,7 @@ def ticks(domain: tuple[float, float]) -> list[float]:
 _STEPS = (
     ("1", "2", "5"),
     tuple(f"{ones}" for ones in range(1, 10)),
+    tuple(f"{halves / 2:g}" for halves in range(2, 20)),
     tuple(f"{tenths / 10:g}" for tenths in range(10, 100)),
 )
 
