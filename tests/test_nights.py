@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -14,9 +15,10 @@ from rig.matrix.steps import Values
 from rig.measure import Exit
 from rig.nights import judge, night, page, records
 from rig.nights.records import Night, Shift, Slot, State
-from rig.records import SCHEMA, encode
+from rig.records import SCHEMA, Outcome, encode
 from rig.store import StoreError
 from tests.test_matrix import KEY, matrix, values
+from tests.test_report import a_run
 
 BUILDS = ("a", "b", "control")
 
@@ -180,6 +182,17 @@ def test_b49_a_lost_build_is_told_in_every_state_and_nothing_in_common_is_not_fi
     assert night._state([], [structs.replace(worse, worse=False)], ["c"])[0] is State.lost
     assert night._state(["no cost is known of both"], [], ["c"])[0] is State.lost
     assert night._state(["no cost is known of both"], [], [])[0] is State.apart
+
+
+def test_b10_a_lost_build_is_told_with_both_versions_and_the_flags_it_ran_with() -> None:
+    last = a_night("n", State.first, "")
+    now = Slot(name="b", version="157.0.0.0", sha256="1", why="no adapter")
+    said = "not_supported: no adapter; flags in force: --headless"
+    whole = a_run(samples=[])
+    broken = structs.replace(whole.launches[0], outcome=Outcome.not_supported, detail=said)
+    run = dataclasses.replace(whole, launches=(broken,))
+    assert night._gone("b", last, [now], run) == f"b (156.0.0.0 then, 157.0.0.0 now: {said})"
+    assert night._gone("b", last, [now], None) == "b (156.0.0.0 then, 157.0.0.0 now: no adapter)"
 
 
 def test_a_fine_night_says_what_it_could_have_missed() -> None:

@@ -121,7 +121,7 @@ def judged(out: Path, last: Night | None, before: Before | None, broke: str = ""
         if not forbids:
             shifts = tuple(judge.shifts((before[0], before[2]), (matrix, known)))
             forbids = [] if shifts else ["no cost is known of both"]
-        state, why = _state(forbids, shifts, lost)
+        state, why = _state(forbids, shifts, [_gone(name, last, slots, runs.get(name)) for name in lost])
     return Night(
         schema=SCHEMA,
         id=out.name,
@@ -143,6 +143,13 @@ def judged(out: Path, last: Night | None, before: Before | None, broke: str = ""
 def exit_of(state: State) -> Exit:
     """The contract's exit code of a night."""
     return {State.worse: Exit.worse, State.invalid: Exit.no_result, State.lost: Exit.no_result}.get(state, Exit.fine)
+
+
+def _gone(name: str, last: Night, slots: Sequence[Slot], run: Run | None) -> str:
+    """A lost build with both versions, and its last launch's own words, which tell the flags where no adapter came."""
+    was, now = (next(one for one in side if one.name == name) for side in (last.builds, slots))
+    said = run.launches[-1].detail if run is not None else ""
+    return f"{name} ({was.version} then, {now.version or 'absent'} now: {said or now.why or 'no figures'})"
 
 
 def _state(forbids: Sequence[str], shifts: Sequence[records.Shift], lost: Sequence[str]) -> tuple[State, str]:
