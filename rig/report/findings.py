@@ -37,7 +37,9 @@ def headline(summary: Summary) -> list[str]:
 
 
 def _steps(summary: Summary) -> list[str]:
-    """What a decode step takes unfused and fused, under HEADLINE's policies; what fusing and batching gain."""
+    """What a decode step takes unfused and fused, under HEADLINE's policies; what fusing and batching
+    gain, and how much of that the count alone explains.
+    """
     found = Found([m for m in summary.metrics if m.value is not None])
     counts = {str(m.variant["stage"]): m.value or 0 for m in found.all("dispatches")}
     sentences = []
@@ -57,6 +59,12 @@ def _steps(summary: Summary) -> list[str]:
         sentences.append(
             f"With one submit each, the published fusing makes a token {_value(gain)} as fast; "
             f"one pass instead, unfused, {_value(batching)}."
+        )
+    back = found.one("explained_fraction", padding="empty", policy=BASE)
+    if back is not None and back.outcome is MetricOutcome.ok and found.one("cpu_saturated", policy=BASE) is None:
+        sentences.append(
+            f"With one submit each, empty dispatches put back where fusing took some away cost {_value(back)} of what "
+            "it saved."
         )
     return sentences
 
