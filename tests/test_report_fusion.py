@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from rig.experiments.fusion.verdicts import Found
 from rig.records import Metric, MetricOutcome, Summary
-from rig.report import chart_fusion, charts, fusion, page, words
+from rig.report import chart_fusion, charts, findings, fusion, page, words
 from rig.report.fusion import Part, Section
 from tests.test_report import a_run, assert_honest, text_of
 
@@ -346,3 +346,15 @@ def test_unresolved_points_are_hollow(whole: Section) -> None:
 
 def test_without_times_there_is_no_picture() -> None:
     assert fusion.section(without("step_us")).figures == ()
+
+
+def test_the_first_lines_say_what_the_count_explains_only_where_that_can_be_told() -> None:
+    back = a_figure("explained_fraction", 0.99, padding="empty", policy="submit_each")
+    told = "empty dispatches put back where fusing took some away cost 99.0 % (89.1 to 109) of what it saved."
+
+    def lines(*metrics: Metric) -> str:
+        return " ".join(findings.headline(Summary(schema=1, metrics=metrics, verdicts=())))
+
+    assert told in lines(back)
+    assert told not in lines(back, a_figure("cpu_saturated", 0.96, policy="submit_each"))
+    assert told not in lines(replace(back, outcome=MetricOutcome.unresolved, reason="wide"))
