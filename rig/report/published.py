@@ -26,7 +26,10 @@ _LEAD = (
     f"than {words.exact(gaps.WIDE)} times apart, a sentence says what measured here accounts for it. A published "
     "figure that waits holds a wait of its own, which no run here can measure."
 )
-_ABSENT = "No figure of this run stands beside a published one: none is of one kind with it."
+_ABSENT = (
+    "No figure of this run stands beside a published one here: none is of one kind with it. A decode step has its "
+    "published ladder in a section of its own."
+)
 
 
 @dataclass(frozen=True)
