@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import urllib.error
 import urllib.request
 import zipfile
@@ -101,8 +100,7 @@ class Npm:
         executable.chmod(0o755)
         libraries = folder / "swiftshader.tar"
         _unbrotli(binaries / "swiftshader.tar.br", libraries)
-        with tarfile.open(libraries) as archive:
-            archive.extractall(folder, filter="data")
+        client("tar", "-xf", libraries.name, at=folder)
         libraries.unlink()
         packed.unlink()
         shutil.rmtree(folder / "package")
