@@ -7,12 +7,14 @@ import io
 import json
 import os
 import shutil
+import tarfile
 import threading
 import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import brotli
 import pytest
 from typer.testing import CliRunner
 
@@ -203,6 +205,44 @@ def test_npms_own_numbers_fit_by_their_first_and_others_must_be_the_same() -> No
     assert not providers.Npm().fits("143.0.4", "144.0.7499.0")
     assert not providers.ChromeForTesting().fits("140.0.5.5", "140.0.1.1")
     assert providers.Debian("chromium").fits("156.0.8078.114", "156.0.8078.114")
+
+
+# --- npm ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_build_from_npm_is_its_shell_with_the_software_driver_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = tmp_path / cache.DRIVER
+    driver.write_text("a driver")
+    libraries, package = io.BytesIO(), tmp_path / "package.tgz"
+    with tarfile.open(fileobj=libraries, mode="w") as archive:
+        archive.add(driver, driver.name)
+    shell = b"#!/bin/sh\necho HeadlessChrome 131.0.6778.0\n"
+    with tarfile.open(package, "w:gz") as archive:
+        for name, content in (("chromium.br", shell), ("swiftshader.tar.br", libraries.getvalue())):
+            packed = brotli.compress(content)
+            entry = tarfile.TarInfo(f"package/bin/{name}")
+            entry.size = len(packed)
+            archive.addfile(entry, io.BytesIO(packed))
+    npm = tmp_path / "npm"
+    npm.write_text(
+        f"""#!/bin/sh
+case $1 in
+  view) echo '["1.0.0", "131.0.1", "131.0.2-beta", "133.0.0"]' ;;
+  pack) cp {package} sparticuz-chromium-131.0.1.tgz ;;
+esac
+"""
+    )
+    npm.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setenv("RIG_BROWSERS", str(tmp_path / "browsers"))
+    assert providers.Npm().versions() == ["131.0.1", "133.0.0"]
+    made = cache.install(Wanted("npm", "131"))
+    place = cache.root() / made.wanted.folder
+    assert (made.name, made.reports) == ("npm:131.0.1", "131.0.6778.0")
+    assert (place / cache.DRIVER).read_text() == "a driver"
+    assert {path.name for path in place.iterdir()} == {cache.DRIVER, cache.TOLD, "chromium-headless-shell"}
 
 
 # --- Playwright's own --------------------------------------------------------------------------------------------
