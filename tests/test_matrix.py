@@ -261,7 +261,7 @@ def test_a_matrix_that_lacks_the_run_of_a_build_is_not_whole(tmp_path: Path) -> 
 def test_b53_a_slow_build_among_real_ones_comes_out_as_a_confirmed_step(tmp_path: Path) -> None:
     browser = find.find().path
     plain, slow = _wrapper(tmp_path / "a", browser), _wrapper(tmp_path / "b", browser, SLOW)
-    profile = _profile("launches.looks=[4]", "budget_s=240")
+    profile = _profile("launches.looks=[4]", "budget_s=240", 'experiments=["policy"]')
     measuring = Measuring(tmp_path / "m", profile, AdapterAsked.software, ("rig", "matrix"), explain=False)
     result = measuring.run([Wanted("path", str(path)) for path in (plain, slow)], None)
     page.render(tmp_path / "m")
