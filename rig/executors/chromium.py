@@ -39,6 +39,14 @@ WORKERS = ("renderer", "gpu")
 """The processes whose CPU time is measured: the page's, and the one that drives the GPU."""
 
 
+FLAGS_TOLD = "flags in force: "
+
+
+def without_flags(fault: Exception) -> str:
+    """What a fault says, less the browser's flags, which are in its launch."""
+    return str(fault).partition(f"; {FLAGS_TOLD}")[0]
+
+
 class ChromiumExecutor:
     """Launches one build of Chromium, again and again, with the same flags.
 
@@ -256,10 +264,8 @@ class ChromiumSession(WireSession):
         if not self.clock.secure:
             return "serve the page from localhost or by https; the GPU and its driver are not the cause"
         if browser_flags.UNSAFE_WEBGPU not in self.build.flags:
-            return (
-                f"the browser runs without {browser_flags.UNSAFE_WEBGPU}; flags in force: {' '.join(self.build.flags)}"
-            )
-        return f"flags in force: {' '.join(self.build.flags)}"
+            return f"the browser runs without {browser_flags.UNSAFE_WEBGPU}; {FLAGS_TOLD}{' '.join(self.build.flags)}"
+        return f"{FLAGS_TOLD}{' '.join(self.build.flags)}"
 
     def _effective_flags(self) -> tuple[str, ...]:
         """The command line that really runs: the driver adds its own, and the last switch of a name wins."""

@@ -57,7 +57,7 @@ def render(place: Path) -> list[str]:
     notes = place / NOTES
     said = notes.read_text(encoding="utf-8") if notes.is_file() else ""
     store.write_text(place / records.PAGE, html(matrix, runs, summary, changes, said))
-    return headline(matrix, changes)
+    return [*_unfinished(matrix), *headline(matrix, changes)]
 
 
 def computed(matrix: Matrix, runs: Mapping[str, Run], traced: Sequence[records.Trace] = ()) -> tuple[Summary, Changes]:
@@ -73,7 +73,7 @@ def html(matrix: Matrix, runs: Mapping[str, Run], summary: Summary, changes: Cha
         title="What a WebGPU dispatch costs, Chromium by Chromium",
         style=Markup(f"{report_page.style()}\n{chart.style()}\n.panel {{ max-width: none; }}"),
         banners=_banners(matrix, runs),
-        headline=headline(matrix, changes)[0 if matrix.finished else 1 :],
+        headline=headline(matrix, changes),
         about=_about(matrix, runs),
         figures=chart.figures(summary, changes),
         method=changes.method,
@@ -89,7 +89,6 @@ def headline(matrix: Matrix, changes: Changes) -> list[str]:
     """How many builds, and every confirmed step, each in a sentence."""
     measured = [build for build in matrix.builds if not build.swapped and not build.why]
     lacking = [build for build in matrix.builds if not build.swapped and build.why]
-    lines = [] if matrix.finished else [f"This matrix did not finish: {matrix.why}."]
     told = f"{words.counted(len(measured), 'build')} measured in {words.counted(changes.rounds, 'round')} of the search"
     if lacking:
         told += f"; {len(lacking)} not, or not to the end: {words.listed(build.name for build in lacking)}"
@@ -97,7 +96,7 @@ def headline(matrix: Matrix, changes: Changes) -> list[str]:
     rest = len(changes.changes) - len(confirmed)
     told += f". {words.counted(len(confirmed), 'step')} confirmed" if changes.changes else ". No step found"
     told += f", {rest} seen once and not confirmed." if rest else "."
-    return [*lines, told, *(sentence(change) for change in confirmed)]
+    return [told, *(sentence(change) for change in confirmed)]
 
 
 def sentence(change: Change) -> str:
@@ -135,9 +134,11 @@ def _banners(matrix: Matrix, runs: Mapping[str, Run]) -> list[str]:
             "each build brings with it. It can't tell what a GPU's driver costs, nor how much of a change overlaps "
             "with a GPU's work; absolute times are this machine's."
         )
-    if not matrix.finished:
-        made.append(f"This matrix did not finish: {matrix.why}.")
-    return made
+    return [*made, *_unfinished(matrix)]
+
+
+def _unfinished(matrix: Matrix) -> list[str]:
+    return [] if matrix.finished else [f"This matrix did not finish: {matrix.why}."]
 
 
 def _about(matrix: Matrix, runs: Mapping[str, Run]) -> list[tuple[str, str]]:

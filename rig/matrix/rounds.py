@@ -21,7 +21,7 @@ from rig.browsers.flags import AdapterAsked
 from rig.browsers.names import Wanted, order
 from rig.browsers.providers import PROVIDERS, named
 from rig.config import Profile
-from rig.executors.chromium import ChromiumExecutor
+from rig.executors.chromium import ChromiumExecutor, without_flags
 from rig.experiments.base import MAIN
 from rig.frames import Run
 from rig.matrix import records, steps, traces, tracing
@@ -56,7 +56,7 @@ class Lane:
         except NotQuiet:
             raise
         except (NoResult, AdapterRefused) as error:
-            self.why = str(error).partition("; flags in force")[0]  # they are in the run
+            self.why = without_flags(error)
         finally:
             self.executor.rest()
 

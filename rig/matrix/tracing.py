@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rig import trace
 from rig.executors.base import ExecutorFault
-from rig.executors.chromium import ChromiumExecutor, ChromiumSession
+from rig.executors.chromium import ChromiumExecutor, ChromiumSession, without_flags
 from rig.matrix.records import Change, Trace
 from rig.policies import structure
 from rig.programs import limits
@@ -60,7 +60,7 @@ def take(executor: ChromiumExecutor, cells: Mapping[str, Cell], build: str, laun
             kept = (act for act in trace.activities(data) if _matters(act, dispatches))
             taken.append(Trace(build, figure, launch, dispatches, us, tuple(kept)))
     except (ExecutorFault, trace.TraceBroken) as error:
-        why = str(error).partition("; flags in force")[0]
+        why = without_flags(error)
         done = {one.metric for one in taken}
         taken += [Trace(build, figure, launch, why=why) for figure in cells if figure not in done]
     finally:
